@@ -410,7 +410,8 @@ fn mistakes_in_actions_of_open_vswitch_have_a_remedy() {
         ("bundle(eth_src,0,hrw,ofport)", "bundle has no members"),
         ("note:0", "note cannot be '0'"),
         ("learn(NXM_OF_ETH_DST[]=NXM_OF_IN_PORT[])", "do not fit"),
-        ("controller(id=7,reason=action)", "packets go to all controllers"),
+        ("controller(id=7,pauses)", "controller has no 'pauses'"),
+        ("controller(userdata=1)", "userdata cannot be '1'"),
     ] {
         let found = mistakes(&format!("actions={text}"));
         assert!(found[0].contains(what), "{text}: {found:?}");

@@ -101,6 +101,10 @@ pub struct PacketIn {
     pub max_len: u16,
     /// Port of entry, metadata and tunnel id.
     pub context: PipelineFields,
+    /// The number of the controllers that it is for.
+    pub controller: u16,
+    /// Bytes for the controller.
+    pub userdata: Vec<u8>,
     /// The frame as it is now.
     pub frame: Vec<u8>,
 }

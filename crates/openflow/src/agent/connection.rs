@@ -279,7 +279,7 @@ impl Connection {
     pub(super) fn wants(&self, event: &event::Event) -> bool {
         let is_for_it = match event {
             event::Event::PacketIn(packet) if misses::is_miss(&packet.head) => self.wants_misses(),
-            event::Event::PacketIn(_) => self.controller_id == 0,
+            event::Event::PacketIn(packet) => self.controller_id == packet.head.controller,
             event::Event::FlowRemoved(_)
             | event::Event::PortStatus(_)
             | event::Event::PortAdded(_)

@@ -25,6 +25,7 @@ mod multipart;
 mod nicira;
 mod nx_action;
 mod nx_bits;
+mod nx_controller;
 mod nx_ct;
 mod nx_learn;
 mod oxm;

@@ -9,6 +9,10 @@ use std::sync::Arc;
 
 /// OFPXMC_OPENFLOW_BASIC.
 const BASIC: u16 = 0x8000;
+/// OXM_OF_PACKET_TYPE, of OpenFlow 1.5.
+const PACKET_TYPE: u8 = 44;
+/// The type of packets with an Ethernet header, as all have here.
+const ETHERNET: u32 = 0;
 /// Bytes of the number of an experimenter, which are part of the length that its fields say.
 const EXPERIMENTER_LEN: usize = 4;
 
@@ -37,6 +41,9 @@ pub(crate) fn read_fields(reader: &mut ByteReader<'_>) -> Result<Vec<FieldMatch>
 /// Reads one field: header, value, and mask if there is one. The tag as a whole may be two.
 pub(crate) fn read_field(reader: &mut ByteReader<'_>) -> Result<Vec<FieldMatch>, Fault> {
     let Tlv { class, experimenter, number, has_mask, len } = Tlv::read(reader)?;
+    if (class, number, has_mask, len) == (BASIC, PACKET_TYPE, false, 4) && reader.u32()? == ETHERNET {
+        return Ok(Vec::new());
+    }
     let Some(named) = nxm::by_full_number(class, experimenter, number) else {
         return Err(Refusal::MatchBadField { class, field: number }.into());
     };

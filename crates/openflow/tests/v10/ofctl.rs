@@ -55,6 +55,11 @@ impl Ofctl<'_> {
 
 /// Runs a test with each of the options, unless `ovs-ofctl` is not installed.
 fn with_ofctl(name: &str, test: impl Fn(&Ofctl<'_>)) {
+    with_ofctl_and(&OPTIONS, name, test);
+}
+
+/// Runs a test with each of some options, unless `ovs-ofctl` is not installed.
+fn with_ofctl_and(options: &[&[&str]], name: &str, test: impl Fn(&Ofctl<'_>)) {
     match Command::new("ovs-ofctl").arg("--version").stdout(Stdio::null()).status() {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             eprintln!("SKIPPED: {name}: ovs-ofctl is not installed");
@@ -62,12 +67,29 @@ fn with_ofctl(name: &str, test: impl Fn(&Ofctl<'_>)) {
         }
         status => assert!(status.expect("it starts").success()),
     }
-    for options in OPTIONS {
+    for options in options {
         let harness = Harness::new();
         test(&Ofctl { harness: &harness, options });
         let accounting = harness.stop();
         assert!(accounting.balances(), "{accounting:?}");
     }
+}
+
+#[test]
+fn ovs_ofctl_dumps_the_flows_of_the_file_in_openflow_1_3_as_they_were_added() {
+    let name = "ovs_ofctl_dumps_the_flows_of_the_file_in_openflow_1_3_as_they_were_added";
+    let options: &[&[&str]] = &[&["-O", "OpenFlow13", "--no-stats", "--no-names"]];
+    with_ofctl_and(options, name, |ofctl| {
+        let lines = include_str!("../flow_lines.txt").lines();
+        for line in lines.filter(|line| !line.is_empty() && !line.starts_with('#')) {
+            ofctl.run("add-flow", &[line]);
+            let dumped = ofctl.run("dump-flows", &[]);
+            let shown: Vec<&str> =
+                dumped.lines().map(str::trim).filter(|one| one.contains("actions=")).collect();
+            assert_eq!(shown, [line]);
+            ofctl.run("del-flows", &[]);
+        }
+    });
 }
 
 #[test]

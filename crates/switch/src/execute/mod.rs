@@ -17,7 +17,7 @@
 pub(crate) mod effects;
 pub(crate) mod perform;
 
-pub use effects::{Effects, Ending, FloodScope, Packet, output};
+pub use effects::{Effects, Ending, FloodScope, Packet, PacketInRequest, output};
 pub use perform::{invalid_ttl, perform};
 
 use crate::flow::Rank;
@@ -176,7 +176,7 @@ pub enum OutboxEntry {
 }
 
 /// A packet-in without its frame.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PacketInHead {
     /// Why it is sent.
     pub reason: PacketInReason,
@@ -188,6 +188,10 @@ pub struct PacketInHead {
     pub max_len: u16,
     /// Port of entry, metadata and tunnel id.
     pub context: PipelineFields,
+    /// The number of the controllers that it is for.
+    pub controller: u16,
+    /// Bytes for the controller.
+    pub userdata: Vec<u8>,
 }
 
 impl Outbox {
@@ -211,6 +215,8 @@ impl Outbox {
                     cookie: packet.cookie,
                     max_len: packet.max_len,
                     context: packet.context,
+                    controller: packet.controller,
+                    userdata: packet.userdata.clone(),
                 };
                 self.push(OutboxEntry::Controller(head), &packet.frame);
             }
@@ -321,7 +327,7 @@ mod tests {
             entries[..2],
             [(OutboxEntry::Drop(DropReason::TableMiss), 0), (OutboxEntry::Output { port: 2, queue: 0 }, 60)]
         );
-        assert!(matches!(entries[2], (OutboxEntry::Controller(head), 60) if head.max_len == 0xffff));
+        assert!(matches!(&entries[2], (OutboxEntry::Controller(head), 60) if head.max_len == 0xffff));
         out.clear();
         assert!(out.is_empty());
     }

@@ -19,7 +19,7 @@ mod read;
 pub(crate) mod spread;
 mod track;
 
-pub use crate::action::{Ct, Extension, Zone};
+pub use crate::action::{Controller, Ct, Extension, Zone};
 pub use bits::Bits;
 pub(crate) use conjunction::decide;
 pub use learn::{Learn, Source, Spec, Target};

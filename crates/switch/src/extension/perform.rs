@@ -6,10 +6,11 @@ use super::ct;
 use super::learn::Learn;
 use super::read::{key_of, read};
 use super::spread::Bundle;
-use crate::action::Extension;
-use crate::execute::effects::{Effects, Ending, Packet, output, set_field};
+use crate::action::{Controller, Extension};
+use crate::execute::effects::{Effects, Ending, Packet, PacketInRequest, output, set_field};
 use crate::field::Field;
 use crate::key::ConnectionFields;
+use crate::outcome::DropReason;
 use crate::port;
 use std::ops::ControlFlow::{self, Break, Continue};
 
@@ -91,7 +92,7 @@ fn perform_alone<E: Effects>(extension: &Extension, packet: &mut Packet, effects
             packet.ending = Ending::Exit;
             return Break(());
         }
-        Extension::Controller { max_len, reason } => effects.packet_in(packet, Some(*reason), *max_len),
+        Extension::Controller(controller) => return send_packet_in(controller, packet, effects),
         Extension::Enqueue { port, queue } => {
             let before = std::mem::replace(&mut packet.queue, *queue);
             output(packet, *port, port::NO_BUFFER, effects);
@@ -120,6 +121,30 @@ fn output_to<E: Effects>(
         None => {}
     }
     Continue(())
+}
+
+/// Sends a packet-in that passes its meter. `Break`: the packet ends with it.
+fn send_packet_in<E: Effects>(
+    controller: &Controller,
+    packet: &mut Packet,
+    effects: &mut E,
+) -> ControlFlow<()> {
+    let mut copy = packet.clone();
+    let passes = controller.meter.is_none_or(|id| effects.passes_meter(&mut copy, id));
+    if passes {
+        let Controller { max_len, reason, id, userdata, .. } = controller;
+        let reason = Some(*reason);
+        let request = PacketInRequest { reason, max_len: *max_len, controller: *id, userdata };
+        effects.packet_in(&copy, request);
+    }
+    if !controller.pauses {
+        return Continue(());
+    }
+    if !passes {
+        effects.drop(DropReason::Meter);
+    }
+    packet.ending = Ending::Paused;
+    Break(())
 }
 
 /// Adds the flow of a template, unless there are as many as there may be.
