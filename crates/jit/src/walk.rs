@@ -333,7 +333,7 @@ impl Effects for Walk<'_> {
         if !self.has_room() {
             return;
         }
-        self.outcomes.push(PacketOutcome::Controller(PacketIn {
+        self.outcomes.push(PacketOutcome::Controller(Box::new(PacketIn {
             reason,
             table_id: self.table_id,
             cookie,
@@ -342,7 +342,7 @@ impl Effects for Walk<'_> {
             controller: request.controller,
             userdata: request.userdata.to_vec(),
             frame: packet.frame.clone(),
-        }));
+        })));
     }
 
     /// Not reached: packet-outs are interpreted, and flows and buckets may not output to TABLE.

@@ -396,7 +396,7 @@ impl Effects for Walk<'_> {
         if !self.has_room() {
             return;
         }
-        self.outcomes.push(PacketOutcome::Controller(PacketIn {
+        self.outcomes.push(PacketOutcome::Controller(Box::new(PacketIn {
             reason,
             table_id: self.table_id,
             cookie: self.cookie,
@@ -405,7 +405,7 @@ impl Effects for Walk<'_> {
             controller: request.controller,
             userdata: request.userdata.to_vec(),
             frame: packet.frame.clone(),
-        }));
+        })));
     }
 
     /// Sends the packet, as changed so far, into table 0 without metadata and tunnel id.

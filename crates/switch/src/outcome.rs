@@ -22,7 +22,7 @@ pub enum PacketOutcome {
         frame: Vec<u8>,
     },
     /// It is sent to the controllers.
-    Controller(PacketIn),
+    Controller(Box<PacketIn>),
     /// It changes flows, before the next packet ([`Switch::learn`](crate::Switch::learn)).
     Learn(Box<Learned>),
     /// It ends here.

@@ -633,7 +633,7 @@ impl Exchange {
             match entry {
                 OutboxEntry::Output { port, queue } => send((*port, *queue), frame),
                 OutboxEntry::Controller(head) => {
-                    is_first |= self.packet_ins.push(now, head.clone(), frame, &mut self.counts);
+                    is_first |= self.packet_ins.push(now, (**head).clone(), frame, &mut self.counts);
                 }
                 // Before the next packet, without this lock.
                 OutboxEntry::Learn(_) => {}

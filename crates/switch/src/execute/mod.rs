@@ -167,7 +167,7 @@ pub enum OutboxEntry {
         queue: u32,
     },
     /// A copy is sent to the controllers.
-    Controller(PacketInHead),
+    Controller(Box<PacketInHead>),
     /// The packet changes flows ([`Switch::learn`]). An [`Executor`] has done it; what a
     /// [`Forwarder`] leaves here is in force once it is done and the executor updated.
     Learn(Box<Learned>),
@@ -218,7 +218,7 @@ impl Outbox {
                     controller: packet.controller,
                     userdata: packet.userdata.clone(),
                 };
-                self.push(OutboxEntry::Controller(head), &packet.frame);
+                self.push(OutboxEntry::Controller(Box::new(head)), &packet.frame);
             }
             PacketOutcome::Learn(learned) => self.push(OutboxEntry::Learn(learned.clone()), &[]),
             PacketOutcome::Drop(reason) => self.push(OutboxEntry::Drop(*reason), &[]),
