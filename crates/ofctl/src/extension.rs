@@ -90,14 +90,7 @@ pub(crate) fn parse(
         "sample" => sample(argument, ports)?,
         "exit" if argument.is_empty() => Extension::Exit,
         "controller" if !is_plain_controller(argument) => controller(argument)?,
-        "enqueue" => {
-            let words: Vec<&str> = argument.split([':', ',']).map(str::trim).collect();
-            let [to, queue] = words[..] else {
-                return wrong(format!("enqueue cannot be '{argument}'"), "write enqueue:PORT:QUEUE");
-            };
-            let queue = value::number("queue", queue, u32::MAX.into())? as u32;
-            Extension::Enqueue { port: port_number(to, ports)?, queue }
-        }
+        "enqueue" => enqueue(argument, ports)?,
         "fin_timeout" => fin_timeout(argument)?,
         "debug_recirc" if argument.is_empty() => Extension::DebugRecirc,
         "debug_slow" if argument.is_empty() => Extension::DebugSlow,
@@ -117,6 +110,16 @@ pub(crate) fn parse(
         }
     };
     Ok(Some(Action::Extension(Arc::new(extension))))
+}
+
+/// Parses `PORT:QUEUE`.
+fn enqueue(argument: &str, ports: &PortNames) -> Result<Extension, Wrong> {
+    let words: Vec<&str> = argument.split([':', ',']).map(str::trim).collect();
+    let [to, queue] = words[..] else {
+        return wrong(format!("enqueue cannot be '{argument}'"), "write enqueue:PORT:QUEUE");
+    };
+    let queue = value::number("queue", queue, u32::MAX.into())? as u32;
+    Ok(Extension::Enqueue { port: port_number(to, ports)?, queue })
 }
 
 /// Returns the most parentheses that are open at once.
@@ -409,11 +412,7 @@ pub(crate) fn print(extension: &Extension, print_actions: fn(&[Action]) -> Strin
             let table = table.map(|table| table.to_string()).unwrap_or_default();
             format!("resubmit({port},{table}{})", if *is_original { ",ct" } else { "" })
         }
-        Extension::FinTimeout { idle, hard } => {
-            let word = |name, value: u16| (value != 0).then(|| format!("{name}={value}"));
-            let words = [word("idle_timeout", *idle), word("hard_timeout", *hard)];
-            format!("fin_timeout({})", words.into_iter().flatten().collect::<Vec<_>>().join(","))
-        }
+        Extension::FinTimeout { idle, hard } => print_fin_timeout(*idle, *hard),
         Extension::DebugRecirc => "debug_recirc".to_owned(),
         Extension::DebugSlow => "debug_slow".to_owned(),
         Extension::Learn(learn) => print_learn(learn),
@@ -451,6 +450,12 @@ pub(crate) fn print(extension: &Extension, print_actions: fn(&[Action]) -> Strin
             format!("check_pkt_larger({longer_than})->{}", print_bits(*to))
         }
     }
+}
+
+fn print_fin_timeout(idle: u16, hard: u16) -> String {
+    let word = |name, value: u16| (value != 0).then(|| format!("{name}={value}"));
+    let words = [word("idle_timeout", idle), word("hard_timeout", hard)];
+    format!("fin_timeout({})", words.into_iter().flatten().collect::<Vec<_>>().join(","))
 }
 
 /// Prints a packet-in as [`controller`] reads it. What is usual is left out, but not all.

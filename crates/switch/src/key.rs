@@ -66,8 +66,8 @@ pub struct PipelineFields {
 /// Words of a key with fields of tunnels.
 const TUNNEL_WORDS: usize = 6;
 
-/// The fields of tunnels from [`Field::TunGbpId`] to [`Field::TunIpv6Dst`]; all zero unless a port or
-/// an action set them. They are as in a key.
+/// The fields of tunnels from [`Field::TunGbpId`] to [`Field::TunIpv6Dst`]; all zero unless a port
+/// or an action set them. They are as in a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TunnelOptions([u64; TUNNEL_WORDS]);
 

@@ -63,23 +63,15 @@ fn perform_alone<E: Effects>(extension: &Extension, packet: &mut Packet, effects
             short.frame.truncate(*max_len as usize);
             output(&short, *port, port::NO_BUFFER, effects);
         }
-        Extension::Learn(learn) => {
-            learn_from(learn, packet, effects);
-        }
+        Extension::Learn(learn) => learn_from(learn, packet, effects),
         Extension::Multipath(multipath) => {
             let link = multipath.link(&key_of(packet));
             put(packet, multipath.to, link.into());
         }
         Extension::Bundle(bundle) => forward_by(bundle, packet, effects),
-        Extension::FinTimeout { idle, hard } => {
-            /// FIN and RST (RFC 9293 §3.1).
-            const ENDS: u128 = 0x5;
-            let flags = read(packet, Bits::all(Field::TcpFlags)).unwrap_or(0);
-            if flags & ENDS != 0 {
-                effects.shorten(*idle, *hard);
-            }
-        }
+        Extension::FinTimeout { idle, hard } if ends_tcp(packet) => effects.shorten(*idle, *hard),
         Extension::Note(_)
+        | Extension::FinTimeout { .. }
         | Extension::DebugRecirc
         | Extension::DebugSlow
         | Extension::Sample { .. }
@@ -145,6 +137,13 @@ fn send_packet_in<E: Effects>(
     }
     packet.ending = Ending::Paused;
     Break(())
+}
+
+/// Returns whether a packet has FIN or RST of TCP.
+fn ends_tcp(packet: &Packet) -> bool {
+    /// Both flags (RFC 9293 §3.1).
+    const FIN_OR_RST: u128 = 0x5;
+    read(packet, Bits::all(Field::TcpFlags)).is_some_and(|flags| flags & FIN_OR_RST != 0)
 }
 
 /// Adds the flow of a template, unless there are as many as there may be.
