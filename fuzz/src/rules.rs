@@ -1,7 +1,8 @@
 //! Rules of a switch, and a frame for it.
 
 use fastpath_ofctl::{self as ofctl, PortNames};
-use fastpath_switch::{Limits, Plan, Port, Switch, interp};
+use fastpath_plan::Plan;
+use fastpath_switch::{Limits, Port, Switch, interp};
 use fastpath_units::Time;
 
 /// Bytes that part the rules from the frame.

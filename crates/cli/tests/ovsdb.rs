@@ -80,6 +80,17 @@ fn mirrors_copy_packets() {
     in_namespaces("ovsdb-mirrors", include_str!("ovsdb/mirrors.sh"));
 }
 
+#[cfg(feature = "tls")]
+#[test]
+fn databases_and_controllers_are_reached_by_tls_with_certificates_of_openssl() {
+    in_namespaces("ovsdb-ssl", include_str!("ovsdb/ssl.sh"));
+}
+
+#[test]
+fn a_host_of_a_lab_is_a_switch_with_a_database_of_its_own() {
+    in_namespaces("ovsdb-lab", include_str!("ovsdb/lab.sh"));
+}
+
 #[test]
 fn queues_have_their_rates_and_bridges_listen_for_ovs_ofctl() {
     in_namespaces("ovsdb-queues", include_str!("ovsdb/queues.sh"));

@@ -368,3 +368,25 @@ fn published_experiments_run_by_name_and_are_plotted() {
     );
     assert!(refusal(&at, &sweep.replace("s.html", "s.gif")).contains(".png"));
 }
+
+#[test]
+fn a_block_is_described_with_an_example_that_runs_and_a_shipped_file_is_printed() {
+    let at = directory("describe");
+    assert!(text(&at, "sim --describe").contains("\nnic "));
+    let station = json(&at, "sim --describe station --json");
+    for (file, key) in [("m.toml", "machine"), ("p.toml", "program")] {
+        fs::write(at.join(file), station[key].as_str().unwrap()).unwrap();
+    }
+    let workload = station["workload"].as_str().unwrap();
+    let found = json(&at, &format!("sim m.toml --program p.toml --workload {workload} --json"));
+    assert!(found["forwarded"].as_u64().unwrap() > 0);
+    assert!(text(&at, "sim --describe pcie").contains("meaning (range)"));
+    assert!(refusal(&at, "sim --describe disc").contains("write one of machine, ports"));
+    // A shipped machine comes back as it is, and with changes.
+    fs::write(at.join("i.toml"), text(&at, "sim --print ixp1200-egress2 --set machine.me1.swap=4")).unwrap();
+    fs::write(at.join("b.toml"), text(&at, "sim --print linkem")).unwrap();
+    let found = json(&at, "sim i.toml --program b.toml --workload line-rate,duration=1ms --json");
+    assert_eq!(found["machine"], "ixp1200");
+    assert!(refusal(&at, "sim --print z80").contains("sim --list"));
+    assert!(refusal(&at, "sim --print linkem --set machine.cpu.cores=2").contains("changes nothing"));
+}

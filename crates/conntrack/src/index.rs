@@ -1,4 +1,5 @@
-//! Finds connections by tuple and zone: open addressing with linear probing.
+//! Finds connections by tuple and zone: open addressing with linear probing. Both directions of a
+//! connection have the same hash, and one slot, unless NAT makes them differ.
 //!
 //! A slot has 32 bits of the hash, which decide its place, and the number of the entry. The tuple
 //! itself is in the connection, and is compared when the bits are equal. When the table doubles,
@@ -6,7 +7,7 @@
 
 use crate::tuple::FlowTuple;
 
-/// A number in the index: the connection, and whether the tuple is that of replies.
+/// A number in the index: the connection, and whether it is there by its tuple of replies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct IndexEntry {
     pub(crate) id: u32,
@@ -41,7 +42,7 @@ pub(crate) struct ConnectionIndex {
 
 impl IndexEntry {
     fn of_slot(slot: u64) -> IndexEntry {
-        let number = slot as u32 - 1;
+        let number = (slot as u32).wrapping_sub(1);
         IndexEntry { id: number >> 1, is_reply: number & 1 != 0 }
     }
 
@@ -55,7 +56,8 @@ impl SlotTable {
         SlotTable { slots: vec![FREE; count], len: 0 }
     }
 
-    fn find(&self, hash: u32, is_it: &impl Fn(IndexEntry) -> bool) -> Option<(usize, IndexEntry)> {
+    #[inline]
+    fn find<T>(&self, hash: u32, is_it: &impl Fn(IndexEntry) -> Option<T>) -> Option<(usize, IndexEntry, T)> {
         if self.len == 0 {
             return None;
         }
@@ -67,8 +69,10 @@ impl SlotTable {
             if slot == FREE {
                 return None;
             }
-            if (slot >> 32) as u32 == hash && is_it(IndexEntry::of_slot(slot)) {
-                return Some((at, IndexEntry::of_slot(slot)));
+            if (slot >> 32) as u32 == hash
+                && let Some(found) = is_it(IndexEntry::of_slot(slot))
+            {
+                return Some((at, IndexEntry::of_slot(slot), found));
             }
             at = (at + 1) & last;
         }
@@ -115,26 +119,42 @@ impl ConnectionIndex {
         self.seed
     }
 
-    /// Returns the hash of a tuple in a zone.
+    /// Returns the hash of a tuple in a zone. A tuple and its reverse have the same.
+    #[inline]
     pub(crate) fn hash(&self, tuple: &FlowTuple, zone: u16) -> u32 {
         let FlowTuple { src, dst, src_port, dst_port, protocol, is_v6 } = *tuple;
-        let ports = u64::from(src_port) << 48
-            | u64::from(dst_port) << 32
-            | u64::from(zone) << 16
-            | u64::from(protocol) << 8
-            | u64::from(is_v6);
-        let mut hash = mix(self.seed ^ ports, src as u64 ^ (dst as u64).rotate_left(32));
-        hash = mix(hash ^ src as u64, dst as u64);
-        if is_v6 {
-            hash = mix(hash ^ (src >> 64) as u64, (dst >> 64) as u64);
-        }
+        // The type of ICMP differs in the directions, the identifier does not.
+        let (src_port, dst_port) = if tuple.is_icmp() { (src_port, src_port) } else { (src_port, dst_port) };
+        let end = |address: u128, port: u16| {
+            let narrow = address as u64 ^ u64::from(port) << 40;
+            if is_v6 { mix(narrow, (address >> 64) as u64 ^ self.seed) } else { narrow }
+        };
+        let (a, b) = (end(src, src_port), end(dst, dst_port));
+        let rest = u64::from(zone) << 16 | u64::from(protocol) << 8 | u64::from(is_v6);
+        // Two rounds: a product alone is 0 if one of its factors is.
+        let hash = mix(self.seed ^ a.min(b), a.max(b) ^ rest.rotate_left(32));
+        let hash = mix(hash ^ a.min(b).rotate_left(32), self.seed ^ a.max(b));
         (hash >> 32) as u32 ^ hash as u32
     }
 
-    /// Returns the entry with this hash that is the one.
-    pub(crate) fn find(&self, hash: u32, is_it: impl Fn(IndexEntry) -> bool) -> Option<IndexEntry> {
+    /// Returns the entry with this hash of which something is found, and that.
+    #[inline]
+    pub(crate) fn find<T>(
+        &self,
+        hash: u32,
+        is_it: impl Fn(IndexEntry) -> Option<T>,
+    ) -> Option<(IndexEntry, T)> {
         let found = self.now.find(hash, &is_it).or_else(|| self.old.find(hash, &is_it));
-        found.map(|(_, entry)| entry)
+        found.map(|(_, entry, found)| (entry, found))
+    }
+
+    /// Fetches what `find` reads first into the cache.
+    pub(crate) fn prefetch(&self, hash: u32) {
+        for table in [&self.now, &self.old] {
+            if table.len > 0 {
+                prefetch_index::prefetch_index(&table.slots, hash as usize & (table.slots.len() - 1));
+            }
+        }
     }
 
     pub(crate) fn insert(&mut self, hash: u32, entry: IndexEntry) {
@@ -150,10 +170,10 @@ impl ConnectionIndex {
     }
 
     pub(crate) fn remove(&mut self, hash: u32, entry: IndexEntry) {
-        let is_it = |other| other == entry;
-        if let Some((at, _)) = self.now.find(hash, &is_it) {
+        let is_it = |other| (other == entry).then_some(());
+        if let Some((at, ..)) = self.now.find(hash, &is_it) {
             self.now.remove(at);
-        } else if let Some((at, _)) = self.old.find(hash, &is_it) {
+        } else if let Some((at, ..)) = self.old.find(hash, &is_it) {
             self.old.remove(at);
         }
     }
@@ -220,7 +240,11 @@ mod tests {
                 _ => {}
             }
             let other = (rng.below(3000) as u32).wrapping_mul(0x9e37_79b9) >> 8;
-            assert_eq!(index.find(other, |_| true), map.get(&other).copied(), "round {round}");
+            assert_eq!(
+                index.find(other, Some).map(|(_, entry)| entry),
+                map.get(&other).copied(),
+                "round {round}"
+            );
         }
         assert!(map.len() > 1000, "{}", map.len());
     }

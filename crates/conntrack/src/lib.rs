@@ -23,20 +23,28 @@
 
 mod alg;
 mod connection;
+mod expect;
 mod expiry;
+mod follow;
+mod ftp;
 mod index;
 mod nat;
+mod sequence;
 mod slab;
 mod state;
+mod store;
 mod table;
 mod tcp;
+mod text;
 mod timeouts;
 mod tuple;
 mod view;
 
 pub use alg::Alg;
-pub use connection::{ConnectionInfo, OtherState};
+pub use connection::ConnectionInfo;
+pub use follow::PayloadEdit;
 pub use nat::{NatRequest, NatSide, NatSpec, PortChoice};
+pub use sequence::SegmentShift;
 pub use state::CtState;
 pub use table::{
     Commit, Conntrack, ConntrackCounters, ConntrackLimits, NotCommitted, TrackRequest, Tracked, Translation,

@@ -1,11 +1,14 @@
 //! The connections, and what a packet does to them.
 
-use crate::connection::{ConnectionInfo, TrackedConnection};
+use crate::alg::Alg;
+use crate::connection::{ConnectionInfo, ConnectionRest, TrackedConnection};
+use crate::expect::{Expectation, Expectations};
 use crate::expiry::Expiry;
+use crate::follow::{PayloadEdit, follow};
 use crate::index::{ConnectionIndex, IndexEntry};
 use crate::nat::{self, NatRequest, NatSide, NatSpec};
-use crate::slab::Slab;
 use crate::state::CtState;
+use crate::store::ConnectionStore;
 use crate::tcp::{TcpVerdict, may_begin};
 use crate::timeouts::{TimeoutKind, Timeouts};
 use crate::tuple::FlowTuple;
@@ -15,6 +18,10 @@ use std::collections::BTreeMap;
 
 /// Connections that one packet looks at because their time has come.
 const EXPIRED_PER_PACKET: usize = 16;
+/// Packets whose connections are fetched at the same time.
+const BURST: usize = 32;
+/// Connections whose lines take a megabyte.
+const LARGE: usize = 1 << 14;
 
 /// The most connections.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,11 +45,14 @@ pub struct Conntrack {
     limits: ConntrackLimits,
     timeouts: Timeouts,
     index: ConnectionIndex,
-    connections: Slab,
+    connections: ConnectionStore,
+    expectations: Expectations,
     expiry: Expiry,
     zones: BTreeMap<u16, usize>,
     counters: ConntrackCounters,
     rng: Rng,
+    /// The last two zones of packets, the last one first.
+    recent_zones: [u16; 2],
     /// The latest time that was given: time does not go back.
     now: Time,
 }
@@ -83,6 +93,8 @@ pub struct TrackRequest {
     pub commit: Commit,
     /// NAT.
     pub nat: Option<NatRequest>,
+    /// The protocol whose further connections are expected, if a connection is committed.
+    pub alg: Option<Alg>,
     /// Bits of the mark to set: values and mask.
     pub mark: Option<(u32, u32)>,
     /// Bits of the label to set: values and mask.
@@ -92,7 +104,7 @@ pub struct TrackRequest {
 }
 
 /// What was found.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Tracked {
     /// The state of the packet.
     pub state: CtState,
@@ -104,6 +116,8 @@ pub struct Tracked {
     pub original: FlowTuple,
     /// How the packet is to be changed.
     pub translation: Option<Translation>,
+    /// How its payload is to be changed, by a helper.
+    pub payload: Option<Box<PayloadEdit>>,
     /// Why the connection was not committed.
     pub not_committed: Option<NotCommitted>,
 }
@@ -135,11 +149,13 @@ impl Conntrack {
             limits,
             timeouts: Timeouts::default(),
             index: ConnectionIndex::new(rng.next_u64()),
-            connections: Slab::default(),
+            connections: ConnectionStore::default(),
+            expectations: Expectations::default(),
             expiry: Expiry::default(),
             zones: BTreeMap::new(),
             counters: ConntrackCounters::default(),
             rng,
+            recent_zones: [0; 2],
             now: Time::ZERO,
         }
     }
@@ -172,9 +188,8 @@ impl Conntrack {
 
     /// Returns the connections at a time, in the order of their zones and tuples.
     pub fn list(&self, now: Time) -> Vec<ConnectionInfo> {
-        let is_alive = |one: &&TrackedConnection| one.deadline > now;
-        let all = self.connections.iter().map(|(_, one)| one).filter(is_alive);
-        let mut list: Vec<ConnectionInfo> = all.map(TrackedConnection::info).collect();
+        let all = self.connections.iter().filter(|(_, one)| one.deadline > now);
+        let mut list: Vec<ConnectionInfo> = all.map(|(id, _)| self.connections.info(id)).collect();
         list.sort_by_key(|one| (one.zone, one.original));
         list
     }
@@ -184,7 +199,8 @@ impl Conntrack {
         let before = self.connections.len();
         match zone {
             None => {
-                self.connections = Slab::default();
+                self.connections = ConnectionStore::default();
+                self.expectations.clear();
                 self.index.clear();
                 self.expiry.clear();
                 self.zones.clear();
@@ -200,24 +216,58 @@ impl Conntrack {
 
     /// Finds the connection of a packet, takes the packet over, and commits a connection if that is
     /// asked for and there is none.
-    pub fn track(&mut self, now: Time, packet: &PacketView, request: &TrackRequest) -> Tracked {
+    pub fn track(&mut self, now: Time, packet: &PacketView<'_>, request: &TrackRequest) -> Tracked {
         self.now = self.now.max(now);
+        if request.zone != self.recent_zones[0] {
+            self.recent_zones = [request.zone, self.recent_zones[0]];
+        }
         self.expire(self.now, EXPIRED_PER_PACKET);
         let mut found = self.find(packet, request);
-        if let Some(entry) = found
-            && entry.is_reply
+        if let Some((id, true)) = found
             && request.commit == Commit::Force
         {
-            self.remove(entry.id);
+            self.remove(id);
             found = None;
         }
-        let Some(IndexEntry { id, is_reply }) = found else { return self.without(packet, request) };
-        let Some(state) = self.state_of(id, is_reply, packet) else {
+        let Some((id, is_reply)) = found else { return self.without(packet, request) };
+        let Some(state) = self.state_of(id, is_reply, packet, request) else {
             // It was over, and the packet begins another.
             self.remove(id);
             return self.without(packet, request);
         };
-        self.finish(id, is_reply, state, request)
+        self.finish(id, is_reply, state, (packet, request))
+    }
+
+    /// Returns whether the connections are so many that most are not in the cache.
+    pub fn is_large(&self) -> bool {
+        self.connections.len() >= LARGE
+    }
+
+    /// Fetches what tracking packets with these tuples reads into the cache: their connections may be
+    /// far apart, and are then read at the same time, not one after the other. They are expected in
+    /// the zones of the last packets.
+    pub fn prefetch(&self, tuples: &[FlowTuple]) {
+        let [last, other] = self.recent_zones;
+        self.prefetch_in(last, tuples);
+        if other != last {
+            self.prefetch_in(other, tuples);
+        }
+    }
+
+    fn prefetch_in(&self, zone: u16, tuples: &[FlowTuple]) {
+        for burst in tuples.chunks(BURST) {
+            let mut hashes = [0; BURST];
+            for (hash, tuple) in hashes.iter_mut().zip(burst) {
+                *hash = self.index.hash(tuple, zone);
+                self.index.prefetch(*hash);
+            }
+            for hash in &hashes[..burst.len()] {
+                // The first with this hash is nearly always the one.
+                if let Some((entry, ())) = self.index.find(*hash, |_| Some(())) {
+                    self.connections.prefetch(entry.id);
+                }
+            }
+        }
     }
 
     /// Returns what is known of a packet that cannot be tracked.
@@ -230,7 +280,10 @@ impl Conntrack {
     fn expire(&mut self, now: Time, most: usize) {
         for _ in 0..most {
             let Some((at, id)) = self.expiry.pop_due(now) else { return };
-            let Some(one) = self.connections.get_mut(id).filter(|one| one.looked_at == at) else { continue };
+            let one = self.connections.line_mut(id);
+            if !one.is_live() || one.looked_at != at {
+                continue;
+            }
             if one.deadline > now {
                 one.looked_at = one.deadline;
                 let deadline = one.deadline;
@@ -242,42 +295,52 @@ impl Conntrack {
         }
     }
 
-    /// Returns the connection of a packet, and the direction of the packet.
-    fn find(&mut self, packet: &PacketView, request: &TrackRequest) -> Option<IndexEntry> {
+    /// Returns the connection of a packet, and whether the packet is a reply.
+    #[inline]
+    fn find(&mut self, packet: &PacketView<'_>, request: &TrackRequest) -> Option<(u32, bool)> {
         if !request.before.is_translated() {
             return self.lookup(&packet.tuple, request.zone);
         }
         // A packet that was translated has the reverse of the tuple of the other direction.
-        let IndexEntry { id, is_reply } = self.lookup(&packet.tuple.reversed(), request.zone)?;
-        Some(IndexEntry { id, is_reply: !is_reply })
+        let (id, is_reply) = self.lookup(&packet.tuple.reversed(), request.zone)?;
+        Some((id, !is_reply))
     }
 
-    /// Returns the connection that has a tuple. One that is over is removed.
-    fn lookup(&mut self, tuple: &FlowTuple, zone: u16) -> Option<IndexEntry> {
-        let entry = self.entry(tuple, zone)?;
-        if self.connections.get(entry.id).is_some_and(|one| one.deadline > self.now) {
-            return Some(entry);
+    /// Returns the connection that has a tuple, and whether as that of replies. One that is over is
+    /// removed.
+    #[inline]
+    fn lookup(&mut self, tuple: &FlowTuple, zone: u16) -> Option<(u32, bool)> {
+        let connections = &self.connections;
+        let is_it = |entry: IndexEntry| connections.direction(entry.id, tuple, zone);
+        let (IndexEntry { id, .. }, is_reply) = self.index.find(self.index.hash(tuple, zone), is_it)?;
+        if self.connections.line(id).deadline > self.now {
+            return Some((id, is_reply));
         }
         self.counters.expired += 1;
-        self.remove(entry.id);
+        self.remove(id);
         None
     }
 
-    fn entry(&self, tuple: &FlowTuple, zone: u16) -> Option<IndexEntry> {
-        let connections = &self.connections;
-        self.index.find(self.index.hash(tuple, zone), |entry| {
-            let one = connections.get(entry.id);
-            one.is_some_and(|one| one.tuples[usize::from(entry.is_reply)] == *tuple && one.zone == zone)
-        })
-    }
-
     /// Takes a packet over. Returns its state; `None` if the connection is over.
-    fn state_of(&mut self, id: u32, is_reply: bool, packet: &PacketView) -> Option<CtState> {
+    #[inline]
+    fn state_of(
+        &mut self,
+        id: u32,
+        is_reply: bool,
+        packet: &PacketView<'_>,
+        request: &TrackRequest,
+    ) -> Option<CtState> {
         let reply = if is_reply { CtState::REPLY } else { CtState::default() };
         if packet.kind == PacketKind::IcmpError {
             return Some(CtState::RELATED | reply);
         }
-        let (verdict, timeout) = self.connections.get_mut(id)?.update(packet, is_reply);
+        let (verdict, timeout) = match self.connections.rest(id).filter(|rest| !rest.shifts.is_empty()) {
+            None => self.connections.line_mut(id).update(packet, is_reply),
+            Some(rest) => {
+                let packet = as_sent(packet, rest, is_reply, request);
+                self.connections.line_mut(id).update(&packet, is_reply)
+            }
+        };
         if let Some(kind) = timeout {
             self.set_deadline(id, kind);
         }
@@ -297,9 +360,10 @@ impl Conntrack {
         }
     }
 
+    #[inline]
     fn set_deadline(&mut self, id: u32, kind: TimeoutKind) {
         let deadline = self.now.saturating_add(self.timeouts.get(kind));
-        let Some(one) = self.connections.get_mut(id) else { return };
+        let one = self.connections.line_mut(id);
         one.deadline = deadline;
         if deadline < one.looked_at {
             one.looked_at = deadline;
@@ -308,32 +372,83 @@ impl Conntrack {
     }
 
     /// Returns what is known of a packet of a connection, and sets mark and label.
-    fn finish(&mut self, id: u32, is_reply: bool, state: CtState, request: &TrackRequest) -> Tracked {
-        let mut state = state | CtState::TRACKED | request.before.translation();
-        let is_invalid = state.has(CtState::INVALID);
-        self.counters.invalid += u64::from(is_invalid);
-        let Some(one) = self.connections.get_mut(id) else { return Tracked::default() };
+    #[inline]
+    fn finish(
+        &mut self,
+        id: u32,
+        is_reply: bool,
+        state: CtState,
+        (packet, request): (&PacketView<'_>, &TrackRequest),
+    ) -> Tracked {
+        let state = state | CtState::TRACKED | request.before.translation();
+        self.counters.invalid += u64::from(state.has(CtState::INVALID));
+        if request.label.is_some_and(|(value, mask)| value & mask != 0) {
+            self.connections.make_rest(id);
+        }
+        if self.connections.line(id).rest().is_some() {
+            return self.finish_with_rest(id, is_reply, state, (packet, request));
+        }
+        let one = self.connections.line_mut(id);
         if let Some((value, mask)) = request.mark {
-            one.mark = one.mark & !mask | value & mask;
+            one.set_plain_mark(one.plain_mark() & !mask | value & mask);
+        }
+        Tracked { state, mark: one.plain_mark(), original: one.plain_tuple(), ..Tracked::default() }
+    }
+
+    /// Does that for a connection with a rest.
+    fn finish_with_rest(
+        &mut self,
+        id: u32,
+        is_reply: bool,
+        mut state: CtState,
+        (packet, request): (&PacketView<'_>, &TrackRequest),
+    ) -> Tracked {
+        let is_valid = !state.has(CtState::INVALID);
+        let Some(rest) = self.connections.rest_mut(id) else { return Tracked::default() };
+        if let Some((value, mask)) = request.mark {
+            rest.mark = rest.mark & !mask | value & mask;
         }
         if let Some((value, mask)) = request.label {
-            one.label = one.label & !mask | value & mask;
+            rest.label = rest.label & !mask | value & mask;
         }
-        let is_wanted = request.nat.is_some() && !is_invalid && !request.before.is_translated();
-        let translation = one.nat.filter(|_| is_wanted).map(|side| {
+        if is_valid && rest.parent.is_some() {
+            state |= CtState::RELATED;
+        }
+        let is_wanted = request.nat.is_some() && is_valid && !request.before.is_translated();
+        let (tuples, has_nat) = (rest.tuples, is_wanted && rest.nat.is_some());
+        let translation = rest.nat.filter(|_| is_wanted).map(|side| {
             state |= match (side, is_reply) {
                 (NatSide::Source, false) | (NatSide::Destination, true) => CtState::SRC_NAT,
                 (NatSide::Destination, false) | (NatSide::Source, true) => CtState::DST_NAT,
             };
             let (own, other) = (usize::from(is_reply), usize::from(!is_reply));
-            Translation { from: one.tuples[own], to: one.tuples[other].reversed() }
+            Translation { from: tuples[own], to: tuples[other].reversed() }
         });
-        let TrackedConnection { mark, label, tuples: [original, _], .. } = *one;
-        Tracked { state, mark, label, original, translation, not_committed: None }
+        let original = rest.parent.unwrap_or(tuples[0]);
+        let tracked = Tracked {
+            state,
+            mark: rest.mark,
+            label: rest.label,
+            original,
+            translation,
+            ..Tracked::default()
+        };
+        // A packet that was translated before was read then.
+        let is_read = rest.alg.is_some() && is_valid && packet.kind != PacketKind::IcmpError;
+        if !is_read || request.before.is_translated() {
+            return tracked;
+        }
+        match follow((&mut self.connections, &mut self.expectations), (id, is_reply), packet, has_nat) {
+            Ok(payload) => Tracked { payload, ..tracked },
+            Err(_) => {
+                let Tracked { mark, label, original, .. } = tracked;
+                Tracked { mark, label, original, ..self.untrackable() }
+            }
+        }
     }
 
     /// Handles a packet that has no connection.
-    fn without(&mut self, packet: &PacketView, request: &TrackRequest) -> Tracked {
+    fn without(&mut self, packet: &PacketView<'_>, request: &TrackRequest) -> Tracked {
         let begins = match packet.kind {
             PacketKind::IcmpError => false,
             PacketKind::Tcp(segment) => may_begin(&segment),
@@ -343,20 +458,45 @@ impl Conntrack {
             return Tracked { original: packet.tuple, ..self.untrackable() };
         }
         let state = CtState::TRACKED | CtState::NEW;
-        let alone = Tracked { state, original: packet.tuple, ..Tracked::default() };
+        let expected = self.expectations.find(&packet.tuple, request.zone);
+        let alone = match expected.and_then(|one| Some((one, self.connections.rest(one.owner)?))) {
+            None => Tracked { state, original: packet.tuple, ..Tracked::default() },
+            Some((one, owner)) => Tracked {
+                state: state | CtState::RELATED,
+                original: one.parent,
+                mark: owner.mark,
+                label: owner.label,
+                ..Tracked::default()
+            },
+        };
         if request.commit == Commit::No {
             return alone;
         }
-        match self.commit(packet, request) {
+        let first = ConnectionRest {
+            tuples: [packet.tuple, packet.tuple.reversed()],
+            mark: alone.mark,
+            label: alone.label,
+            alg: request.alg.filter(|alg| alg.reads(packet.tuple.protocol)),
+            parent: expected.map(|one| one.parent),
+            ..ConnectionRest::default()
+        };
+        match self.commit(packet, request, first, expected) {
             Ok(id) => {
-                self.finish(id, false, CtState::NEW, &TrackRequest { before: CtState::default(), ..*request })
+                let request = TrackRequest { before: CtState::default(), ..*request };
+                self.finish(id, false, CtState::NEW, (packet, &request))
             }
             Err(why) => Tracked { not_committed: Some(why), ..alone },
         }
     }
 
     /// Makes a connection of its first packet.
-    fn commit(&mut self, packet: &PacketView, request: &TrackRequest) -> Result<u32, NotCommitted> {
+    fn commit(
+        &mut self,
+        packet: &PacketView<'_>,
+        request: &TrackRequest,
+        mut rest: ConnectionRest,
+        expected: Option<Expectation>,
+    ) -> Result<u32, NotCommitted> {
         let zone = request.zone;
         if self.is_full(zone) {
             // Connections that have ended count until they are removed.
@@ -366,26 +506,31 @@ impl Conntrack {
                 return Err(NotCommitted::Full);
             }
         }
-        let (mut one, timeout) = TrackedConnection::new(zone, packet);
-        let reply = match request.nat {
-            Some(NatRequest::New(spec)) => {
-                one.nat = Some(spec.side);
-                self.reply_of(&spec, &packet.tuple, zone)
+        let [first, plain] = rest.tuples;
+        let reply = match (request.nat, expected) {
+            (Some(_), Some(expected)) => {
+                let reply = expected.reply(&first);
+                rest.nat = expected.side(&first);
+                Some(reply).filter(|reply| self.is_free(reply, zone, &first))
             }
-            _ => Some(packet.tuple.reversed()).filter(|reply| self.is_free(reply, zone, &packet.tuple)),
+            (Some(NatRequest::New(spec)), None) => {
+                rest.nat = Some(spec.side);
+                self.reply_of(&spec, &first, zone)
+            }
+            _ => Some(plain).filter(|reply| self.is_free(reply, zone, &first)),
         };
         let Some(reply) = reply else {
             self.counters.exhausted += 1;
             return Err(NotCommitted::Exhausted);
         };
-        one.tuples[1] = reply;
+        rest.tuples[1] = reply;
+        let (mut one, timeout) = TrackedConnection::new(zone, packet);
         one.deadline = self.now.saturating_add(self.timeouts.get(timeout));
         one.looked_at = one.deadline;
         let deadline = one.deadline;
-        let id = self.connections.insert(one);
-        self.index.insert(self.index.hash(&packet.tuple, zone), IndexEntry { id, is_reply: false });
-        // Of a connection with itself both are the same.
-        if reply != packet.tuple {
+        let id = self.connections.insert(one, rest);
+        self.index.insert(self.index.hash(&first, zone), IndexEntry { id, is_reply: false });
+        if reply != plain {
             self.index.insert(self.index.hash(&reply, zone), IndexEntry { id, is_reply: true });
         }
         self.look_at(deadline, id);
@@ -414,18 +559,39 @@ impl Conntrack {
         found
     }
 
+    /// Removes a connection that is there.
     fn remove(&mut self, id: u32) {
-        let Some(one) = self.connections.remove(id) else { return };
-        for (tuple, is_reply) in one.tuples.iter().zip([false, true]) {
-            self.index.remove(self.index.hash(tuple, one.zone), IndexEntry { id, is_reply });
+        let zone = self.connections.line(id).zone;
+        let rest = self.connections.remove(id);
+        let [first, reply] = rest.tuples;
+        self.index.remove(self.index.hash(&first, zone), IndexEntry { id, is_reply: false });
+        if reply != first.reversed() {
+            self.index.remove(self.index.hash(&reply, zone), IndexEntry { id, is_reply: true });
         }
-        if let Some(count) = self.zones.get_mut(&one.zone) {
+        rest.expected.iter().for_each(|key| self.expectations.remove(key, id));
+        if let Some(count) = self.zones.get_mut(&zone) {
             *count -= 1;
             if *count == 0 {
-                self.zones.remove(&one.zone);
+                self.zones.remove(&zone);
             }
         }
     }
+}
+
+/// Returns a segment with the numbers that its sender counts.
+fn as_sent<'a>(
+    packet: &PacketView<'a>,
+    rest: &ConnectionRest,
+    is_reply: bool,
+    request: &TrackRequest,
+) -> PacketView<'a> {
+    let PacketKind::Tcp(mut segment) = packet.kind else { return *packet };
+    match request.before.is_translated() {
+        // What was changed already counts as the receiver does.
+        true => segment.seq = rest.shifts.sent(is_reply, segment.seq),
+        false => segment.ack = rest.shifts.acknowledged(is_reply, segment.ack),
+    }
+    PacketView { kind: PacketKind::Tcp(segment), ..*packet }
 }
 
 #[cfg(test)]
@@ -438,8 +604,8 @@ mod tests {
         let mut conntrack = Conntrack::new(ConntrackLimits::default(), 1);
         let tuple =
             FlowTuple { src: 1, dst: 2, protocol: 17, src_port: 3, dst_port: 4, ..FlowTuple::default() };
-        let packet = PacketView { tuple, kind: PacketKind::Other };
-        let reply = PacketView { tuple: tuple.reversed(), kind: PacketKind::Other };
+        let packet = PacketView { tuple, kind: PacketKind::Other, payload: &[] };
+        let reply = PacketView { tuple: tuple.reversed(), kind: PacketKind::Other, payload: &[] };
         let request = TrackRequest { commit: Commit::Force, ..TrackRequest::default() };
         for turn in 0..20_000 {
             let now = Time::ZERO + Duration::from_us(turn);

@@ -56,7 +56,7 @@ impl TcpPhase {
 }
 
 /// What is known of the scale of a peer's windows.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum WindowScale {
     /// It does not scale.
     #[default]
@@ -67,22 +67,55 @@ enum WindowScale {
     Unknown,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct TcpPeer {
     low: u32,
     high: u32,
     window: u32,
     scale: WindowScale,
     phase: TcpPhase,
-    /// Whether `high` is known.
-    has_high: bool,
 }
 
-/// The state of a connection.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+/// `high` of a peer of which nothing is known. Open vSwitch compares it as any other number: what a
+/// peer acknowledges before the other has sent sets `high` only if it is at most 2^31 further.
+/// Whether the first answer may be anywhere depends on that, so it is done here too.
+const HIGH_UNKNOWN: u32 = 1;
+
+/// The state of a connection: of the peer that sent the first packet, then of the other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct TcpTracker {
-    /// The peer that sent the first packet, then the other.
-    peers: [TcpPeer; 2],
+    low: [u32; 2],
+    high: [u32; 2],
+    window: [u32; 2],
+    scale: [PackedScale; 2],
+    phase: [TcpPhase; 2],
+}
+
+/// A [`WindowScale`] in one byte, so that a connection takes one cache line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct PackedScale(u8);
+
+impl PackedScale {
+    const NONE: u8 = 0;
+    const UNKNOWN: u8 = 1;
+    /// Shifts are from here on.
+    const SHIFT: u8 = 2;
+
+    fn of(scale: WindowScale) -> PackedScale {
+        PackedScale(match scale {
+            WindowScale::None => PackedScale::NONE,
+            WindowScale::Unknown => PackedScale::UNKNOWN,
+            WindowScale::Shift(shift) => PackedScale::SHIFT + shift,
+        })
+    }
+
+    fn get(self) -> WindowScale {
+        match self.0 {
+            PackedScale::NONE => WindowScale::None,
+            PackedScale::UNKNOWN => WindowScale::Unknown,
+            shift => WindowScale::Shift(shift - PackedScale::SHIFT),
+        }
+    }
 }
 
 /// What a segment does to a connection.
@@ -131,15 +164,35 @@ impl TcpTracker {
             window,
             scale,
             phase: TcpPhase::SynSent,
-            has_high: true,
         };
-        let receiver = TcpPeer { high: 1, window: 1, scale: unseen, ..TcpPeer::default() };
-        TcpTracker { peers: [sender, receiver] }
+        let receiver = TcpPeer { high: HIGH_UNKNOWN, window: 1, scale: unseen, ..TcpPeer::default() };
+        let mut tracker = TcpTracker::default();
+        tracker.set(0, sender);
+        tracker.set(1, receiver);
+        tracker
+    }
+
+    fn peer(&self, at: usize) -> TcpPeer {
+        TcpPeer {
+            low: self.low[at],
+            high: self.high[at],
+            window: self.window[at],
+            scale: self.scale[at].get(),
+            phase: self.phase[at],
+        }
+    }
+
+    fn set(&mut self, at: usize, peer: TcpPeer) {
+        self.low[at] = peer.low;
+        self.high[at] = peer.high;
+        self.window[at] = peer.window;
+        self.scale[at] = PackedScale::of(peer.scale);
+        self.phase[at] = peer.phase;
     }
 
     /// Returns the phases of the peers: of the one that began, and of the other.
     pub(crate) fn phases(&self) -> (TcpPhase, TcpPhase) {
-        (self.peers[0].phase, self.peers[1].phase)
+        (self.phase[0], self.phase[1])
     }
 
     /// Takes over a segment. Returns the timeout from now on; `None` leaves the deadline as it is.
@@ -151,12 +204,11 @@ impl TcpTracker {
         if !segment.has_valid_flags() {
             return (TcpVerdict::Invalid, None);
         }
-        let [mut src, mut dst] = self.peers;
-        if is_reply {
-            (src, dst) = (dst, src);
-        }
+        let (own, other) = (usize::from(is_reply), usize::from(!is_reply));
+        let (mut src, mut dst) = (self.peer(own), self.peer(other));
         let (verdict, timeout) = take(&mut src, &mut dst, segment);
-        self.peers = if is_reply { [dst, src] } else { [src, dst] };
+        self.set(own, src);
+        self.set(other, dst);
         (verdict, timeout)
     }
 }
@@ -226,9 +278,9 @@ fn begin(src: &mut TcpPeer, dst: &TcpPeer, segment: &TcpSegment, dst_shift: u8) 
     src.low = segment.seq;
     src.phase = TcpPhase::SynSent;
     let most = segment.end().wrapping_add((dst.window << dst_shift).max(1));
-    let sets = !src.has_high || is_at_least(most, src.high);
+    let sets = src.high == HIGH_UNKNOWN || is_at_least(most, src.high);
     if sets {
-        (src.high, src.has_high) = (most, true);
+        src.high = most;
     }
     sets
 }
@@ -271,8 +323,8 @@ fn advance(src: &mut TcpPeer, dst: &mut TcpPeer, place: &SegmentPlace, scaled: u
     if !is_at_least(src.low, place.end) {
         src.low = place.end;
     }
-    if is_at_least(place.ack.wrapping_add(scaled), dst.high) || !dst.has_high {
-        (dst.high, dst.has_high) = (place.ack.wrapping_add(scaled.max(1)), true);
+    if is_at_least(place.ack.wrapping_add(scaled), dst.high) {
+        dst.high = place.ack.wrapping_add(scaled.max(1));
     }
 }
 

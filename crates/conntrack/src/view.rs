@@ -4,12 +4,14 @@ use crate::tuple::FlowTuple;
 
 /// A packet, parsed by the caller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct PacketView {
+pub struct PacketView<'a> {
     /// Its tuple. For an error of ICMP: the reverse of the tuple of the packet that it reports, so
     /// that its direction is that of the error.
     pub tuple: FlowTuple,
     /// What else matters.
     pub kind: PacketKind,
+    /// Its payload above TCP or UDP, for helpers.
+    pub payload: &'a [u8],
 }
 
 /// The kind of a packet.

@@ -38,7 +38,7 @@ impl Obvious {
     fn track(
         &mut self,
         now: Time,
-        packet: &PacketView,
+        packet: &PacketView<'_>,
         request: &TrackRequest,
         reply: Option<FlowTuple>,
     ) -> (CtState, u32, Option<NotCommitted>) {
@@ -77,7 +77,7 @@ impl Obvious {
     fn without(
         &mut self,
         now: Time,
-        packet: &PacketView,
+        packet: &PacketView<'_>,
         request: &TrackRequest,
         reply: Option<FlowTuple>,
     ) -> (CtState, u32, Option<NotCommitted>) {
@@ -111,7 +111,7 @@ impl Obvious {
     }
 }
 
-fn any_packet(rng: &mut Rng) -> PacketView {
+fn any_packet(rng: &mut Rng) -> PacketView<'static> {
     let (src, dst) = (1 + u128::from(rng.below(5)), 1 + u128::from(rng.below(5)));
     let is_v6 = rng.below(4) == 0;
     let is_icmp = rng.below(4) == 0;
@@ -122,7 +122,7 @@ fn any_packet(rng: &mut Rng) -> PacketView {
     };
     let tuple = FlowTuple { src, dst, src_port, dst_port, protocol, is_v6 };
     let kind = if rng.below(10) == 0 { PacketKind::IcmpError } else { PacketKind::Other };
-    PacketView { tuple, kind }
+    PacketView { tuple, kind, payload: &[] }
 }
 
 fn any_request(rng: &mut Rng) -> TrackRequest {
@@ -185,7 +185,12 @@ fn the_table_and_the_obvious_one_say_the_same_of_random_packets() {
 }
 
 /// Returns the tuple of replies that the table gave to the connection of a packet.
-fn reply_of(table: &Conntrack, now: Time, packet: &PacketView, request: &TrackRequest) -> Option<FlowTuple> {
+fn reply_of(
+    table: &Conntrack,
+    now: Time,
+    packet: &PacketView<'_>,
+    request: &TrackRequest,
+) -> Option<FlowTuple> {
     let list = table.list(now);
     let is_it =
         |one: &&fastpath_conntrack::ConnectionInfo| one.original == packet.tuple && one.zone == request.zone;
@@ -193,7 +198,7 @@ fn reply_of(table: &Conntrack, now: Time, packet: &PacketView, request: &TrackRe
 }
 
 /// A translation changes what is asked for only, and begins at the tuple of the packet.
-fn check_translation(found: &Tracked, packet: &PacketView) {
+fn check_translation(found: &Tracked, packet: &PacketView<'_>) {
     let Some(translation) = found.translation else { return };
     assert_eq!(translation.from, packet.tuple);
     assert!(found.state.is_translated());
@@ -237,7 +242,7 @@ impl Session {
         let tuple = if is_reply { CLIENT.reversed() } else { CLIENT };
         let kind = PacketKind::Tcp(TcpSegment { flags, seq, ack, window: 1000, len, scale: None });
         let request = TrackRequest { commit: Commit::Yes, ..TrackRequest::default() };
-        self.table.track(self.now, &PacketView { tuple, kind }, &request).state
+        self.table.track(self.now, &PacketView { tuple, kind, payload: &[] }, &request).state
     }
 
     fn open(&mut self) {
@@ -325,12 +330,33 @@ fn a_connection_is_taken_up_in_the_middle_but_not_by_an_answer() {
     assert!(is(session.send(true, ACK, 9000, 7100, 50_000), EST), "a window of unknown scale");
 }
 
+/// What `ovs-vswitchd` 3.1 said of these segments.
+#[test]
+fn a_connection_that_was_taken_up_and_not_answered_is_opened_again() {
+    let mut session = Session::new();
+    let mut send = |is_reply, flags, (seq, ack), (window, len), scale| {
+        let tuple = if is_reply { CLIENT.reversed() } else { CLIENT };
+        let kind = PacketKind::Tcp(TcpSegment { flags, seq, ack, window, len, scale });
+        let request = TrackRequest { commit: Commit::Yes, ..TrackRequest::default() };
+        session.table.track(session.now, &PacketView { tuple, kind, payload: &[] }, &request).state
+    };
+    assert!(is(send(false, PSH | ACK, (169_696_108, 2_574_342_007), (65_535, 0), None), NEW));
+    assert!(is(send(false, ACK, (169_696_108, 2_574_342_007), (1, 0), None), EST));
+    assert!(is(send(false, SYN, (4_214_268_062, 0), (65_535, 0), Some(7)), NEW));
+    assert!(is_invalid(send(false, PSH | ACK, (4_214_268_063, 2_115_027_679), (65_535, 1400), None)));
+    let answer = send(true, SYN | ACK, (2_115_027_679, 4_214_269_463), (65_535, 0), Some(2));
+    assert!(is(answer, EST | CtState::REPLY));
+    assert!(is(send(false, ACK, (4_214_269_463, 2_115_027_680), (0, 1400), None), EST));
+    assert!(is(send(false, ACK, (4_214_270_863, 2_115_027_680), (0, 1400), None), EST));
+    assert!(is_invalid(send(false, SYN, (3_564_022_924, 0), (0, 0), Some(7))));
+}
+
 #[test]
 fn a_full_table_takes_no_connection_until_one_ends() {
     let mut table = Conntrack::new(ConntrackLimits { connections: 2, per_zone: 2 }, 1);
     let mut commit = |seconds: u64, src: u128| {
         let now = Time::ZERO.saturating_add(Duration::from_secs(seconds));
-        let packet = PacketView { tuple: FlowTuple { src, ..CLIENT }, kind: syn() };
+        let packet = PacketView { tuple: FlowTuple { src, ..CLIENT }, kind: syn(), payload: &[] };
         table
             .track(now, &packet, &TrackRequest { commit: Commit::Yes, ..TrackRequest::default() })
             .not_committed
@@ -359,12 +385,12 @@ fn ports_of_nat_are_unique_until_none_is_left() {
         TrackRequest { commit: Commit::Yes, nat: Some(NatRequest::New(spec)), ..TrackRequest::default() };
     let mut seen = BTreeSet::new();
     for src in 0..20 {
-        let packet = PacketView { tuple: FlowTuple { src: 1000 + src, ..CLIENT }, kind: syn() };
+        let packet = PacketView { tuple: FlowTuple { src: 1000 + src, ..CLIENT }, kind: syn(), payload: &[] };
         let found = table.track(Time::ZERO, &packet, &request).translation.expect("translated").to;
         assert!((100..=101).contains(&found.src) && (7000..=7009).contains(&found.src_port), "{found:?}");
         assert!(seen.insert((found.src, found.src_port)), "{found:?}");
     }
-    let packet = PacketView { tuple: FlowTuple { src: 5000, ..CLIENT }, kind: syn() };
+    let packet = PacketView { tuple: FlowTuple { src: 5000, ..CLIENT }, kind: syn(), payload: &[] };
     let last = table.track(Time::ZERO, &packet, &request);
     assert_eq!((last.not_committed, last.translation), (Some(NotCommitted::Exhausted), None));
 }

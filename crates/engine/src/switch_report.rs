@@ -4,7 +4,7 @@
 
 use fastpath_ofctl::{print_instructions, print_match};
 use fastpath_switch::port::{LinkState, PortCounters};
-use fastpath_switch::{Flow, Group, Rank, Switch};
+use fastpath_switch::{Connections, Flow, Group, Rank, Switch};
 use fastpath_units::Time;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -96,7 +96,9 @@ pub struct FlowEntry {
 /// What a report is made of.
 #[derive(Debug)]
 pub struct SwitchCopy {
-    at: Time,
+    pub(crate) at: Time,
+    /// The connections themselves.
+    pub(crate) connections: Connections,
     tables: Vec<TableReport>,
     ports: Vec<(u32, bool, PortCounters)>,
     groups: Vec<GroupCounters>,
@@ -125,6 +127,7 @@ impl SwitchCopy {
         };
         SwitchCopy {
             at,
+            connections: switch.connections().share(),
             tables,
             ports: switch
                 .ports()

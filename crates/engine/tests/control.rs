@@ -392,6 +392,8 @@ fn the_openapi_document_names_every_route_and_the_metrics_are_there() {
         "/changes.toml",
         "/events",
         "/groups",
+        "/connections",
+        "/connections/flush",
         "/groups/{name}/start",
         "/groups/{name}/stop",
         "/links",

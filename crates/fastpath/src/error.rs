@@ -35,6 +35,9 @@ pub enum Error {
     /// another.
     #[error("{0}")]
     Argument(String),
+    /// A table has no Pareto front.
+    #[error(transparent)]
+    Pareto(#[from] fastpath_report::ParetoError),
     /// A simulated machine, program or workload cannot be read or combined.
     #[error(transparent)]
     Case(#[from] CaseError),

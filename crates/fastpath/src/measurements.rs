@@ -5,7 +5,7 @@
 use crate::error::{Error, Result};
 use fastpath_measure::{
     Between, EXTRAS, Effort, ExecutorCost, FlowChanges, Host, LATENCY_SIZES, OperationCost, Progress, Rules,
-    Slowdown, SwitchCost, SwitchExecutor, SwitchQuestion, UnitLatency, Watch, undisturbed,
+    Slowdown, SwitchCost, SwitchExecutor, SwitchQuestion, UnitLatency, Watch, WorkerScaling, undisturbed,
 };
 use fastpath_record::{Measurement, Tool, fields};
 use fastpath_sim::classic::{RunCounts, mm1, pipe32};
@@ -13,6 +13,7 @@ use fastpath_sim::experiment::t_f;
 use fastpath_units::Duration;
 use serde_json::{Map, Value, json};
 use std::fmt::Display;
+use std::num::NonZeroUsize;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Instant;
 
@@ -267,6 +268,33 @@ pub fn flow_changes(
         ("frame_bytes".to_owned(), json!(64)),
     ]);
     let (kind, results) = ("switch-changes".to_owned(), fields(&found));
+    Ok(Recorded { record: Measurement { kind, provenance, parameters, results, platform: None }, found })
+}
+
+/// Measures how much more several workers of a switch with these tables pass than one.
+///
+/// # Errors
+/// Tables that cannot be made, or the operating system refuses a descriptor.
+pub fn switch_workers(
+    rules: Rules,
+    workers: NonZeroUsize,
+    flows: usize,
+    effort: Effort,
+    seed: u64,
+    tool: &Tool,
+    progress: Progress<'_>,
+) -> Result<Recorded<WorkerScaling>> {
+    let question = SwitchQuestion { rules, flows, seed, effort };
+    let measure = || fastpath_measure::worker_scaling(&question, workers, progress).map_err(refuse);
+    let (found, watch) = undisturbed(measure)?;
+    let provenance = watch.provenance(tool, seed, found.rounds as u64);
+    let parameters = Map::from_iter([
+        ("table".to_owned(), json!(question.rules.to_string())),
+        ("flows".to_owned(), json!(flows)),
+        ("workers".to_owned(), json!(workers)),
+        ("frame_bytes".to_owned(), json!(64)),
+    ]);
+    let (kind, results) = ("switch-workers".to_owned(), fields(&found));
     Ok(Recorded { record: Measurement { kind, provenance, parameters, results, platform: None }, found })
 }
 

@@ -2,10 +2,10 @@
 //! whatever arrives meanwhile.
 #![cfg(target_os = "linux")]
 
-use fastpath::switching::executor;
+use fastpath::switching::executor_for;
 use fastpath_engine::Notice;
 use fastpath_engine::port::{Memory, Port};
-use fastpath_engine::switching::{Control, Datapath, PacketInLimit, serve};
+use fastpath_engine::switching::{Control, Datapath, PacketInLimit, SwitchPort, serve_workers};
 use fastpath_openflow::agent::{Agent, Doorbell, FailMode, Listen, Options, Security, Versions};
 use fastpath_openflow::message::{Hello, Message, NO_BUFFER, decode, frame_len};
 use fastpath_switch::{Action, Field, FieldMatch, FlowMod, Instructions, Limits, Match, Switch};
@@ -21,25 +21,41 @@ const IN_FLIGHT: usize = 512;
 
 #[test]
 fn after_each_barrier_under_load_no_packet_leaves_by_the_rule_before() {
-    // FASTPATH_BARRIERS=10000 takes half a minute.
-    let count = std::env::var("FASTPATH_BARRIERS").ok().and_then(|count| count.parse().ok());
-    barriers(count.unwrap_or(300));
+    barriers(count(), 1);
 }
 
-fn barriers(count: u32) {
+#[test]
+fn after_each_barrier_no_packet_of_any_of_two_workers_leaves_by_the_rule_before() {
+    barriers(count(), 2);
+}
+
+/// FASTPATH_BARRIERS=10000 takes half a minute.
+fn count() -> u32 {
+    let count = std::env::var("FASTPATH_BARRIERS").ok().and_then(|count| count.parse().ok());
+    count.unwrap_or(300)
+}
+
+/// Frames arrive by a port of each worker, and leave by ports of both.
+fn barriers(count: u32, workers: usize) {
+    let entrances = &[1u32, 4][..workers];
+    let workers = NonZeroUsize::new(workers).unwrap();
     let mut switch = Switch::new(Limits { tables: 1, ..Limits::default() });
     let (mut ports, mut ends) = (Vec::new(), Vec::new());
-    for number in 1..=3 {
+    for number in 1..=4 {
         let (port, end) = Memory::new(&format!("p{number}"), 1 << 20);
-        ports.push((number, Box::new(port) as Box<dyn Port>));
+        ports.push(SwitchPort { number, channels: vec![Box::new(port) as Box<dyn Port>] });
         ends.push(end);
         switch.set_port(number, fastpath_switch::Port::up());
     }
-    let machine_code = executor(&mut switch, &|why| panic!("{why}"));
+    let machine_code = executor_for(&mut switch, workers, &|why| panic!("{why}"));
     let doorbell = Doorbell::new().unwrap();
-    let control = Control::new(switch, machine_code, PacketInLimit::default(), doorbell.ringer()).unwrap();
+    let limit = PacketInLimit::default();
+    let control = Control::with_workers(switch, machine_code, limit, workers, doorbell.ringer()).unwrap();
     let memory = NonZeroUsize::new(16 << 20).unwrap();
-    let _running = serve(&control, Datapath::new(&control, ports, memory, Notice::none())).unwrap();
+    let datapaths = Datapath::workers(&control, ports, memory, &Notice::none());
+    let polled: Vec<u32> = control.workers().iter().flat_map(|worker| worker.ports.clone()).collect();
+    assert_eq!(polled.len(), 4, "each port is polled once");
+    let _running = serve_workers(&control, datapaths).unwrap();
     let options = Options {
         versions: Versions::default(),
         datapath_id: 1,
@@ -58,20 +74,24 @@ fn barriers(count: u32) {
     let mut peer = Peer(TcpStream::connect(agent.listening()[0]).unwrap(), Vec::new());
     peer.say([Message::Hello(Hello::ours())]);
 
-    let (stop, left) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let (stop, left) = (AtomicBool::new(false), [AtomicUsize::new(0), AtomicUsize::new(0)]);
+    // Returns the frames of each entrance that have left by a port.
     let drain = |port: u32| {
-        let frames = ends[port as usize - 1].recv(usize::MAX, |_| ());
-        left.fetch_add(frames, Ordering::Relaxed);
+        let mut frames = [0; 2];
+        ends[port as usize - 1].recv(usize::MAX, |frame| frames[usize::from(frame[59])] += 1);
+        (0..2).for_each(|entrance| drop(left[entrance].fetch_add(frames[entrance], Ordering::Relaxed)));
         frames
     };
     // Frames arrive all the time, as many as ports have room for: a port may keep others longer.
-    let load = || {
+    let load = &|entrance: usize| {
+        let mut frame = [7; 60];
+        frame[59] = entrance as u8;
         let mut sent = 0;
         while !stop.load(Ordering::Relaxed) {
-            if sent - left.load(Ordering::Relaxed) >= IN_FLIGHT {
+            if sent - left[entrance].load(Ordering::Relaxed) >= IN_FLIGHT {
                 std::thread::yield_now();
             } else {
-                sent += ends[0].send([&[7; 60][..]; 8]);
+                sent += ends[entrances[entrance] as usize - 1].send([&frame[..]; 8]);
             }
         }
     };
@@ -89,17 +109,20 @@ fn barriers(count: u32) {
                 std::thread::yield_now();
             }
             if round == 0 {
-                scope.spawn(load);
+                (0..entrances.len()).for_each(|entrance| drop(scope.spawn(move || load(entrance))));
             }
             drain(before);
-            // Frames go on to arrive, and leave by the new rule.
-            while drain(port) == 0 {
+            // Frames go on to arrive by every entrance, and leave by the new rule.
+            let mut arrived = [0; 2];
+            while arrived[..entrances.len()].contains(&0) {
                 std::thread::yield_now();
+                let frames = drain(port);
+                (0..2).for_each(|entrance| arrived[entrance] += frames[entrance]);
             }
-            assert_eq!(drain(before), 0, "frames left by port {before} after barrier {round}");
+            assert_eq!(drain(before), [0; 2], "frames left by port {before} after barrier {round}");
         }
     });
-    assert!(left.into_inner() >= count as usize);
+    assert!(left[0].load(Ordering::Relaxed) >= count as usize);
 }
 
 /// Ends the load, also after a failure.

@@ -93,6 +93,7 @@ fn two_nodes_dial_one_controller_which_sets_their_rules_and_sends_frames() {
         let packet = PacketOut {
             buffer_id: NO_BUFFER,
             in_port: port::CONTROLLER,
+            fields: Vec::new(),
             actions: vec![Action::output(port)],
             data: frame(last).to_vec(),
         };

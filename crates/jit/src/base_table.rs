@@ -2,7 +2,7 @@
 
 use crate::cells::FlowCell;
 use crate::template::{Arena, GENERIC, Template, Templates};
-use fastpath_switch::TablePlan;
+use fastpath_plan::TablePlan;
 use std::sync::Arc;
 
 /// The most words of a row: a template and its operands.

@@ -7,6 +7,7 @@
 use fastpath_switch::flow::Counters;
 use fastpath_switch::port::PortCounters;
 use fastpath_units::Time;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -39,11 +40,40 @@ pub(crate) struct PortCell {
     pub(crate) rx_dropped: AtomicU64,
 }
 
-/// Counters of rare events, which all workers share.
+/// The counters of a group, or of one of its buckets, for one worker.
 #[derive(Debug, Default)]
-pub(crate) struct SharedCell {
+pub(crate) struct GroupCell {
     packets: AtomicU64,
     bytes: AtomicU64,
+}
+
+/// The counters of a group and its buckets for one worker, on cache lines of their own.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub(crate) struct GroupCells {
+    pub(crate) group: GroupCell,
+    pub(crate) buckets: Box<[GroupCell]>,
+}
+
+impl GroupCells {
+    pub(crate) fn new(buckets: usize) -> GroupCells {
+        let buckets = (0..buckets).map(|_| GroupCell::default()).collect();
+        GroupCells { group: GroupCell::default(), buckets }
+    }
+}
+
+/// Cells between those of two workers, in a list of the cells of one flow: workers then write to
+/// different cache lines.
+const SPREAD: usize = 64 / size_of::<FlowCell>();
+
+/// Allocates the cells of one flow, one for each worker at its [`place_of`].
+pub(crate) fn flow_cells(workers: usize) -> Arc<[FlowCell]> {
+    (0..workers.saturating_sub(1) * SPREAD + 1).map(|_| FlowCell::default()).collect()
+}
+
+/// Returns the place of a worker's cell in the list of [`flow_cells`].
+pub(crate) fn place_of(worker: usize) -> usize {
+    worker * SPREAD
 }
 
 /// Adds to a counter that only this thread writes.
@@ -115,8 +145,8 @@ impl PortCell {
     }
 }
 
-impl SharedCell {
-    /// Counts a packet.
+impl GroupCell {
+    /// Counts a packet. The reader takes the counts, so additions are atomic.
     pub(crate) fn count(&self, len: usize) {
         self.packets.fetch_add(1, Relaxed);
         self.bytes.fetch_add(len as u64, Relaxed);

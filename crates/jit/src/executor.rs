@@ -1,4 +1,4 @@
-//! The executor of generated code, for a data path of one thread.
+//! The executor of generated code, for a data path of one or several threads.
 
 use crate::live::{Job, JobResult, Live};
 use crate::native::{CompileError, Fate, Worker};
@@ -8,13 +8,16 @@ use fastpath_switch::execute::{
 use fastpath_switch::{Rank, Switch};
 use fastpath_units::Time;
 use std::any::Any;
+use std::num::NonZeroUsize;
 
-/// A switch as machine code, with one worker.
+/// A switch as machine code, with one or several workers.
 #[derive(Debug)]
 pub struct Compiled {
     live: Live,
-    /// `None` once the data path has taken it.
-    worker: Option<OneWorker>,
+    /// The workers that the data path has not taken, the last number first. The first to be taken
+    /// executes packets until then.
+    workers: Vec<OneWorker>,
+    count: usize,
 }
 
 /// The worker, and the time of its burst.
@@ -25,18 +28,26 @@ struct OneWorker {
 }
 
 impl Compiled {
-    /// Compiles a switch in its present state.
+    /// Compiles a switch in its present state, for one worker.
     ///
     /// No code can be generated for this machine.
     pub fn new(switch: &mut Switch) -> Result<Compiled, CompileError> {
-        let live = Live::new(switch, 1)?;
-        let worker = OneWorker { worker: live.worker(0), now: None };
-        Ok(Compiled { live, worker: Some(worker) })
+        Compiled::for_workers(switch, NonZeroUsize::MIN)
+    }
+
+    /// Compiles a switch in its present state, for a data path of `count` workers.
+    ///
+    /// No code can be generated for this machine.
+    pub fn for_workers(switch: &mut Switch, count: NonZeroUsize) -> Result<Compiled, CompileError> {
+        let live = Live::new(switch, count.get())?;
+        let worker = |id| OneWorker { worker: live.worker(id), now: None };
+        let workers = (0..count.get()).rev().map(worker).collect();
+        Ok(Compiled { live, workers, count: count.get() })
     }
 
     /// Releases replaced programs, even while no packets arrive.
     fn renew(&mut self) {
-        if let Some(one) = &mut self.worker {
+        for one in &mut self.workers {
             one.worker.begin(Time::ZERO);
             one.now = None;
         }
@@ -62,7 +73,7 @@ impl Executor for Compiled {
         frame: &mut [u8],
         out: &mut Outbox,
     ) -> Verdict {
-        let Some(one) = &mut self.worker else { unreachable!("the data path executes packets") };
+        let Some(one) = self.workers.last_mut() else { unreachable!("the data path executes packets") };
         if one.now != Some(now) {
             one.begin(now);
         }
@@ -79,11 +90,11 @@ impl Executor for Compiled {
     }
 
     fn forwarder(&mut self) -> Option<Box<dyn Forwarder>> {
-        self.worker.take().map(|one| Box::new(one) as Box<dyn Forwarder>)
+        self.workers.pop().map(|one| Box::new(one) as Box<dyn Forwarder>)
     }
 
     fn waits_for_forwarder(&self) -> bool {
-        self.worker.is_none() && self.live.has_retired()
+        self.workers.len() < self.count && self.live.has_retired()
     }
 
     fn credit(&mut self, switch: &mut Switch) {
@@ -128,6 +139,10 @@ impl Forwarder for OneWorker {
     fn begin(&mut self, now: Time) {
         self.worker.begin(now);
         self.now = Some(now);
+    }
+
+    fn prefetch(&self, frames: &mut dyn Iterator<Item = &[u8]>) {
+        self.worker.connections().prefetch(frames);
     }
 
     fn execute(&mut self, in_port: u32, frame: &mut [u8], out: &mut Outbox) -> Verdict {

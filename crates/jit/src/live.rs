@@ -11,17 +11,18 @@
 //! credited before it is dropped.
 
 use crate::base_table::BaseTable;
-use crate::cells::{FlowCell, PortCell, TableCell};
+use crate::cells::{FlowCell, PortCell, TableCell, flow_cells, place_of};
 use crate::native::{self, Code, CompileError, Worker};
 use crate::port_table::{PORT_CELLS, PortTable};
 use crate::program::{Choice, GroupView, Program, TableData};
 use crate::shared::{Shared, WorkerCells};
+use fastpath_plan::TablePlan;
+use fastpath_plan::{Delta, Rule, Shelf, Update};
 use fastpath_switch::execute::CreditPosition;
 use fastpath_switch::flow::{Counters, Rank};
 use fastpath_switch::meter::Meter;
-use fastpath_switch::plan::{Delta, Rule, Shelf, Update};
 use fastpath_switch::port::PortCounters;
-use fastpath_switch::{Changes, Switch, TablePlan};
+use fastpath_switch::{Changes, Switch};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::mem;
@@ -462,8 +463,9 @@ impl Live {
             switch.group(id).is_some_and(|group| Arc::ptr_eq(&group.buckets, &view.buckets))
         };
         self.groups.retain(|id, view| is_same(view, switch, *id));
+        let workers = self.stations.len();
         for (id, group) in switch.groups() {
-            self.groups.entry(id).or_insert_with(|| Arc::new(GroupView::new(group)));
+            self.groups.entry(id).or_insert_with(|| Arc::new(GroupView::new(group, workers)));
         }
     }
 
@@ -556,7 +558,7 @@ impl AddedFlows {
             flows.push(AddedFlow {
                 rank: rule.rank.clone(),
                 serial: rule.serial,
-                cells: (0..workers).map(|_| FlowCell::default()).collect(),
+                cells: flow_cells(workers),
             });
             read.resize(flows.len() * workers, Counters::default());
             flows.len() as u32 - 1
@@ -647,8 +649,9 @@ impl LiveTable {
             }
             Some(position) => {
                 let AddedFlow { rank, serial, cells } = &added.flows[position];
-                let read = &mut added.read[position * cells.len()..][..cells.len()];
-                for (cell, read) in cells.iter().zip(read) {
+                let workers = data.base.cells.len();
+                let read = &mut added.read[position * workers..][..workers];
+                for (cell, read) in cells.iter().step_by(place_of(1)).zip(read) {
                     credit(rank, *serial, cell, read);
                 }
             }

@@ -8,16 +8,17 @@
 //! ```
 
 use crate::base_table::BaseTable;
-use crate::cells::{FlowCell, SharedCell};
+use crate::cells::{FlowCell, GroupCell, GroupCells, place_of};
 use crate::native::code::Code;
 use crate::port_table::PortTable;
 use crate::template::GENERIC;
+use fastpath_plan::TablePlan;
+use fastpath_plan::{RuleNumber, Shelf};
 use fastpath_switch::flow::Counters;
 use fastpath_switch::group::{Bucket, Group, GroupKind};
 use fastpath_switch::meter::Meter;
 use fastpath_switch::normal::Normal;
-use fastpath_switch::plan::{RuleNumber, Shelf};
-use fastpath_switch::{Action, ActionSet, Bridging, Connections, Switch, TablePlan};
+use fastpath_switch::{Action, ActionSet, Bridging, Connections, Switch};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -55,8 +56,8 @@ pub(crate) struct GroupView {
     pub(crate) buckets: Arc<[Bucket]>,
     /// The actions of each bucket, in the order of execution.
     pub(crate) actions: Vec<Vec<Action>>,
-    pub(crate) cell: SharedCell,
-    pub(crate) bucket_cells: Vec<SharedCell>,
+    /// The cells of each worker.
+    pub(crate) cells: Box<[GroupCells]>,
 }
 
 /// The buckets of a group that process a packet, given the present state of ports and other groups.
@@ -91,7 +92,7 @@ impl TableData {
     /// Returns the cell in which a worker counts a rule.
     pub(crate) fn cell(&self, worker: usize, found: RuleNumber) -> Option<&FlowCell> {
         match found.added() {
-            Some(slot) => self.cells.get(slot)?.get(worker),
+            Some(slot) => self.cells.get(slot)?.get(place_of(worker)),
             None => self.base.cells[worker].get(found.number() as usize),
         }
     }
@@ -112,20 +113,21 @@ impl TableData {
 }
 
 impl GroupView {
-    pub(crate) fn new(group: &Group) -> GroupView {
+    pub(crate) fn new(group: &Group, workers: usize) -> GroupView {
         let actions =
             group.buckets.iter().map(|bucket| ActionSet::of(&bucket.actions).in_order().cloned().collect());
         GroupView {
             buckets: Arc::clone(&group.buckets),
             actions: actions.collect(),
-            cell: SharedCell::default(),
-            bucket_cells: group.buckets.iter().map(|_| SharedCell::default()).collect(),
+            cells: (0..workers).map(|_| GroupCells::new(group.buckets.len())).collect(),
         }
     }
 
     /// Adds the counts since the last call to the switch.
     pub(crate) fn settle(&self, id: u32, switch: &mut Switch) {
-        let buckets: Vec<Counters> = self.bucket_cells.iter().map(SharedCell::take).collect();
-        switch.credit_group(id, self.cell.take(), &buckets);
+        for cells in &self.cells {
+            let buckets: Vec<Counters> = cells.buckets.iter().map(GroupCell::take).collect();
+            switch.credit_group(id, cells.group.take(), &buckets);
+        }
     }
 }

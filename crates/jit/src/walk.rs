@@ -9,6 +9,7 @@
 use crate::cells::{PortCell, TableCell, add};
 use crate::port_table::flags;
 use crate::program::{Choice, GroupView, Program};
+use fastpath_plan::{Rule, RuleNumber};
 use fastpath_switch::connections::{PacketView, TrackRequest, Tracked};
 use fastpath_switch::edit;
 use fastpath_switch::execute::{Effects, Ending, FloodScope, Packet, PacketInRequest, perform};
@@ -18,7 +19,6 @@ use fastpath_switch::group;
 use fastpath_switch::meter::MeterResult;
 use fastpath_switch::normal::ForwardingDecision;
 use fastpath_switch::outcome::{DropReason, Learned, OUTCOMES_MAX, PacketIn, PacketInReason, has_room_for};
-use fastpath_switch::plan::{Rule, RuleNumber};
 use fastpath_switch::{Action, ActionSet, Bridging, FlowMod, Instructions, Key, PacketOutcome, Rank, port};
 use fastpath_units::Time;
 use fastpath_wire::Headers;
@@ -247,7 +247,7 @@ impl Effects for Walk<'_> {
         if packet.ending == Ending::Bound { Break(()) } else { Continue(()) }
     }
 
-    fn track(&mut self, packet: Option<&PacketView>, request: &TrackRequest) -> Tracked {
+    fn track(&mut self, packet: Option<&PacketView<'_>>, request: &TrackRequest) -> Tracked {
         self.program.connections.track(self.now, packet, request)
     }
 
@@ -284,6 +284,10 @@ impl Effects for Walk<'_> {
         if self.learned.len() < OUTCOMES_MAX {
             self.learned.push(Learned::Timeouts { table_id, rank, serial, idle, hard });
         }
+    }
+
+    fn police(&mut self, packet: &mut Packet, meter: u32) -> ControlFlow<()> {
+        self.meter(packet, Some(meter))
     }
 
     fn flood(&mut self, packet: &Packet, scope: FloodScope) {
@@ -354,7 +358,8 @@ impl Effects for Walk<'_> {
     fn group(&mut self, packet: &Packet, id: u32) {
         let program = self.program;
         let Some((group, choice)) = program.groups.get(&id) else { return self.drop(DropReason::NoBucket) };
-        group.cell.count(packet.frame.len());
+        let cells = &group.cells[self.cells.worker];
+        cells.group.count(packet.frame.len());
         let chosen = choose(group, choice, &packet.frame);
         if chosen.is_empty() {
             return self.drop(DropReason::NoBucket);
@@ -363,7 +368,7 @@ impl Effects for Walk<'_> {
             if !self.has_room() {
                 return;
             }
-            group.bucket_cells[index].count(packet.frame.len());
+            cells.buckets[index].count(packet.frame.len());
             let before = self.outcomes.len();
             self.clone_of(packet, &group.actions[index]);
             if self.outcomes.len() == before {

@@ -67,6 +67,7 @@ mod pipe_params;
 mod pipe_set;
 mod pipe_state;
 mod pipes;
+pub mod port_queues;
 mod qdisc;
 mod serialiser;
 mod slots;

@@ -71,8 +71,8 @@ pub use slowdown::{NoSlowdown, Slowdown};
 pub use switched::{SwitchFrames, switched, switched_over, switched_throughput};
 pub use switching::{
     Barriers, ByTraffic, ChangePhase, ChangeTimes, ExecutorCost, FlowChanges, Lookups, Rates, Rules,
-    RulesError, Spread, SwitchCost, SwitchError, SwitchExecutor, SwitchQuestion, Updates, executor_cost,
-    flow_changes, switch_cost,
+    RulesError, Spread, SwitchCost, SwitchError, SwitchExecutor, SwitchQuestion, Updates, WorkerRates,
+    WorkerRatios, WorkerScaling, executor_cost, flow_changes, switch_cost, worker_scaling,
 };
 pub use timing::{Jitter, Timing};
 

@@ -10,7 +10,7 @@ use fastpath_engine::port::{Burst, Memory, MemoryEnd, Port};
 use fastpath_model::fit::{FitError, FitOptions, fit};
 use fastpath_model::{Estimate, Table};
 use fastpath_net::{EdgeId, Frame, FramePool};
-use fastpath_switch::plan::TablePlan;
+use fastpath_plan::TablePlan;
 use fastpath_switch::{FlowMod, Instructions, Key, Limits, Match, Switch, workload};
 use fastpath_units::Time;
 use serde::{Deserialize, Serialize};

@@ -8,9 +8,10 @@
 use crate::fate::{NodeAction, Reason};
 use crate::pool::{Frame, FramePool};
 use fastpath_ofctl::{self as ofctl, RuleLine};
+use fastpath_plan::Planned;
 use fastpath_spec::{Node, rules};
 use fastpath_switch::execute::OutboxEntry;
-use fastpath_switch::{Executor, Outbox, Planned, Switch, Verdict};
+use fastpath_switch::{Executor, Outbox, Switch, Verdict};
 use fastpath_units::Time;
 use std::fmt;
 use std::sync::Arc;

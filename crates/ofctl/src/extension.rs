@@ -446,6 +446,7 @@ pub(crate) fn print(extension: &Extension, print_actions: fn(&[Action]) -> Strin
         Extension::Controller(controller) => print_controller(controller),
         Extension::Enqueue { port, queue } => format!("enqueue:{}:{queue}", print_port(*port)),
         Extension::PopQueue => "pop_queue".to_owned(),
+        Extension::Meter(id) => format!("meter:{id}"),
         Extension::CheckLen { longer_than, to } => {
             format!("check_pkt_larger({longer_than})->{}", print_bits(*to))
         }

@@ -55,6 +55,7 @@ mod print;
 mod request;
 mod subfield;
 mod syntax;
+mod trace;
 mod value;
 
 pub use actions::print_instructions;
@@ -62,6 +63,7 @@ pub use doubts::{Doubt, SwitchShape, doubts};
 pub use packet::{Described, parse_packet};
 pub use print::print_match;
 pub use request::parse_request;
+pub use trace::{print_carried, print_fields, print_key, print_step, print_trace, print_tracked};
 
 use fastpath_switch::flow::{self, FlowMod, Instructions, Removed};
 use fastpath_switch::{GroupMod, Match, MeterMod, Refusal, Switch};

@@ -1,9 +1,10 @@
 //! Actions of Open vSwitch, executed on switches made of rule files.
 
 use fastpath_ofctl::{PortNames, load, parse, parse_packet, print_instructions};
+use fastpath_plan::Planned;
 use fastpath_switch::outcome::DropReason;
 use fastpath_switch::port::Port;
-use fastpath_switch::{Limits, PacketOutcome, Planned, Switch, execute, interp};
+use fastpath_switch::{Limits, PacketOutcome, Switch, execute, interp};
 use fastpath_units::{Duration, Time};
 
 fn switch(rules: &str) -> Switch {

@@ -6,12 +6,13 @@
 mod bundles;
 mod common;
 mod defaults;
+mod later;
 mod orders;
 mod v10;
 
 use common::{Harness, Peer, until};
 use fastpath_openflow::message::{
-    Async, Hello, Message, NO_BUFFER, PacketOut, PortMod, Reply, Request, Role, RoleMessage,
+    Async, Hello, Message, NO_BUFFER, PacketOut, PortMod, Reply, Request, Role, RoleMessage, TableMod,
 };
 use fastpath_switch::flow::flags;
 use fastpath_switch::{
@@ -94,7 +95,13 @@ fn packets_go_to_the_controller_and_back() {
     assert_eq!((packet.reason, packet.cookie, packet.table_id), (0, 77, 0));
     assert_eq!((packet.data, packet.buffer_id, packet.total_len), (frame(9), NO_BUFFER, 60));
     assert_eq!(packet.matching.field(Field::InPort).unwrap().value, 2);
-    let out = |actions: Vec<Action>, data| PacketOut { buffer_id: NO_BUFFER, in_port: 2, actions, data };
+    let out = |actions: Vec<Action>, data| PacketOut {
+        buffer_id: NO_BUFFER,
+        in_port: 2,
+        fields: Vec::new(),
+        actions,
+        data,
+    };
     controller.say(&Message::PacketOut(out(vec![Action::output(port::FLOOD)], frame(8))));
     assert_eq!((harness.receive(1), harness.receive(3)), (frame(8), frame(8)));
     controller.say(&Message::PacketOut(PacketOut { buffer_id: 5, ..out(Vec::new(), frame(1)) }));
@@ -161,6 +168,7 @@ fn one_master_many_slaves_and_old_elections_do_not_count() {
     a.say(&Message::PacketOut(PacketOut {
         buffer_id: NO_BUFFER,
         in_port: 1,
+        fields: Vec::new(),
         actions: Vec::new(),
         data: frame(1),
     }));
@@ -310,7 +318,7 @@ fn requests_sent_together_are_answered_one_after_the_other() {
     // The flow that the last one deletes is still there for the others.
     let requests = [
         ask(Request::Flow(FlowFilter::all())),
-        ask(Request::GroupDesc),
+        ask(Request::GroupDesc(fastpath_switch::group::ALL)),
         ask(Request::Meter(1)),
         ask(Request::TableFeatures(Vec::new())),
         ask(Request::Group(fastpath_switch::group::ALL)),
@@ -589,8 +597,13 @@ fn messages_with_wrong_bytes_are_done_or_refused_and_the_agent_goes_on() {
     let mut bad = harness.controller();
     let band = Band { kind: BandKind::Drop, rate: 100, burst: 0 };
     let bucket = Bucket::new(vec![Action::PopVlan, Action::output(2)]);
-    let packet =
-        PacketOut { buffer_id: NO_BUFFER, in_port: 1, actions: vec![Action::output(2)], data: frame(1) };
+    let packet = PacketOut {
+        buffer_id: NO_BUFFER,
+        in_port: 1,
+        fields: Vec::new(),
+        actions: vec![Action::output(2)],
+        data: frame(1),
+    };
     let right = [
         flow(FlowMod { idle_timeout: 60, ..wire(1, 2) }),
         Message::GroupMod(GroupMod {
@@ -602,7 +615,7 @@ fn messages_with_wrong_bytes_are_done_or_refused_and_the_agent_goes_on() {
         Message::MeterMod(MeterMod { command: MeterCommand::Add, id: 1, flags: 1, bands: vec![band; 2] }),
         Message::PacketOut(packet),
         Message::MultipartRequest { flags: 0, request: Request::Flow(FlowFilter::all()) },
-        Message::TableMod { table_id: 0, config: 0 },
+        Message::TableMod(TableMod { table_id: 0, config: 0, eviction: None, vacancy: None }),
         Message::QueueGetConfigRequest { port: 1 },
     ];
     let mut rng = Rng::new(1);
@@ -700,12 +713,12 @@ fn echoes_and_simple_requests_are_answered() {
     assert_eq!(controller.hear(), Message::EchoReply(vec![1, 2, 3]));
     controller.say(&Message::FeaturesRequest);
     assert!(matches!(controller.hear(), Message::FeaturesReply(f) if (f.datapath_id, f.tables) == (42, 254)));
-    controller.say(&Message::MultipartRequest { flags: 0, request: Request::PortDesc });
+    controller.say(&Message::MultipartRequest { flags: 0, request: Request::PortDesc(port::ANY) });
     let Message::MultipartReply { reply: Reply::PortDesc(ports), .. } = controller.hear() else { panic!() };
     assert_eq!(ports.iter().map(|port| &port.name[..]).collect::<Vec<_>>(), ["p1", "p2", "p3", "local"]);
     controller.say(&Message::QueueGetConfigRequest { port: 99 });
     assert_eq!(controller.refusal(), (9, 0));
-    controller.say(&Message::TableMod { table_id: 0, config: 8 });
+    controller.say(&Message::TableMod(TableMod { table_id: 0, config: 8, eviction: None, vacancy: None }));
     assert_eq!(controller.refusal(), (8, 1));
     controller.say(&Message::PortMod(PortMod {
         port: 1,
@@ -758,7 +771,13 @@ fn normal_forwards_to_the_local_port() {
     harness.send(3, &frame(5));
     assert_eq!(harness.receive(port::LOCAL), frame(5));
     let actions = vec![Action::output(port::NORMAL)];
-    let out = PacketOut { buffer_id: NO_BUFFER, in_port: port::CONTROLLER, actions, data: stations(9, 1) };
+    let out = PacketOut {
+        buffer_id: NO_BUFFER,
+        in_port: port::CONTROLLER,
+        fields: Vec::new(),
+        actions,
+        data: stations(9, 1),
+    };
     controller.say(&Message::PacketOut(out));
     assert_eq!(harness.receive(1), stations(9, 1), "packet-outs know what was learned");
     let accounting = harness.stop();

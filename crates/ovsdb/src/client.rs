@@ -7,9 +7,11 @@ use crate::remote::Remote;
 use crate::replica::Replica;
 use crate::row_update::RowUpdate;
 use crate::session::{Event, Session};
+use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -39,10 +41,38 @@ pub enum ClientEvent {
     Session(Event),
 }
 
+/// Bytes in both directions: a session of TLS over a socket. It reads and writes the socket when it
+/// is read and written, and passes on that the socket would block.
+pub trait Duplex: Read + Write + Send {}
+
+impl<T: Read + Write + Send> Duplex for T {}
+
+/// Begins a session of TLS: its arguments are a socket that blocks, and the name or address that
+/// the certificate of the server has to be for.
+#[derive(Clone)]
+pub struct Secure(Arc<dyn Fn(TcpStream, &str) -> io::Result<Box<dyn Duplex>> + Send + Sync>);
+
+impl Secure {
+    /// Begins sessions by this function. It returns after the handshake.
+    pub fn new(
+        begin: impl Fn(TcpStream, &str) -> io::Result<Box<dyn Duplex>> + Send + Sync + 'static,
+    ) -> Secure {
+        Secure(Arc::new(begin))
+    }
+}
+
+impl fmt::Debug for Secure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secure")
+    }
+}
+
 /// A client of one database server. It never gives up.
 #[derive(Debug)]
 pub struct Client {
     remote: Remote,
+    /// For servers with TLS.
+    secure: Option<Secure>,
     state: ClientState,
     backoff: Duration,
     buffer: Box<[u8]>,
@@ -55,17 +85,28 @@ enum ClientState {
     Up(Socket, Box<Session>),
 }
 
-#[derive(Debug)]
 enum Socket {
     Unix(UnixStream),
     Tcp(TcpStream),
+    /// The socket, to set how it waits, and the session over it.
+    Tls(TcpStream, Box<dyn Duplex>),
+}
+
+impl fmt::Debug for Socket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Socket::Unix(_) => "Unix",
+            Socket::Tcp(_) => "Tcp",
+            Socket::Tls(..) => "Tls",
+        })
+    }
 }
 
 impl Client {
-    /// A client that dials at once.
-    pub fn new(remote: Remote) -> Client {
+    /// A client that dials at once. A server with TLS is reached by `secure`.
+    pub fn new(remote: Remote, secure: Option<Secure>) -> Client {
         let state = ClientState::Waiting { until: Instant::now() };
-        Client { remote, state, backoff: BACKOFF_FIRST, buffer: vec![0; READ_LEN].into() }
+        Client { remote, secure, state, backoff: BACKOFF_FIRST, buffer: vec![0; READ_LEN].into() }
     }
 
     /// The rows, while the server is connected and has sent them.
@@ -135,9 +176,9 @@ impl Client {
 
     fn dial(&mut self) -> Vec<ClientEvent> {
         let (sender, dialled) = mpsc::channel();
-        let remote = self.remote.clone();
+        let (remote, secure) = (self.remote.clone(), self.secure.clone());
         // It fails when the client is gone.
-        let dial = move || drop(sender.send(Socket::connect(&remote)));
+        let dial = move || drop(sender.send(Socket::connect(&remote, secure.as_ref())));
         match std::thread::Builder::new().name("fastpath-ovsdb".to_owned()).spawn(dial) {
             Ok(_) => {
                 self.state = ClientState::Dialling(dialled);
@@ -185,26 +226,23 @@ fn serve(
 }
 
 impl Socket {
-    fn connect(remote: &Remote) -> io::Result<Socket> {
+    fn connect(remote: &Remote, secure: Option<&Secure>) -> io::Result<Socket> {
         match remote {
             Remote::Unix(path) => {
                 let socket = UnixStream::connect(path)?;
                 socket.set_write_timeout(Some(PATIENCE))?;
                 Ok(Socket::Unix(socket))
             }
-            Remote::Tcp { host, port } => {
-                let mut last = io::Error::other("the name has no address");
-                for address in (host.as_str(), *port).to_socket_addrs()? {
-                    match TcpStream::connect_timeout(&address, PATIENCE) {
-                        Ok(socket) => {
-                            socket.set_nodelay(true)?;
-                            socket.set_write_timeout(Some(PATIENCE))?;
-                            return Ok(Socket::Tcp(socket));
-                        }
-                        Err(error) => last = error,
-                    }
-                }
-                Err(last)
+            Remote::Tcp { host, port } => Ok(Socket::Tcp(connect_tcp(host, *port)?)),
+            Remote::Ssl { host, port } => {
+                let Some(Secure(begin)) = secure else {
+                    return Err(io::Error::other(
+                        "ssl needs a private key, a certificate and a CA certificate",
+                    ));
+                };
+                let socket = connect_tcp(host, *port)?;
+                socket.set_read_timeout(Some(PATIENCE))?;
+                Ok(Socket::Tls(socket.try_clone()?, begin(socket, host)?))
             }
         }
     }
@@ -217,6 +255,10 @@ impl Socket {
         match self {
             Socket::Unix(socket) => socket.write_all(bytes),
             Socket::Tcp(socket) => socket.write_all(bytes),
+            Socket::Tls(_, session) => {
+                session.write_all(bytes)?;
+                session.flush()
+            }
         }
     }
 
@@ -234,13 +276,33 @@ impl Socket {
                 socket.set_read_timeout(wait)?;
                 socket.read(buffer)
             }
+            Socket::Tls(socket, session) => {
+                socket.set_read_timeout(wait)?;
+                session.read(buffer)
+            }
         }
     }
 
     fn set_nonblocking(&self, is_nonblocking: bool) -> io::Result<()> {
         match self {
             Socket::Unix(socket) => socket.set_nonblocking(is_nonblocking),
-            Socket::Tcp(socket) => socket.set_nonblocking(is_nonblocking),
+            Socket::Tcp(socket) | Socket::Tls(socket, _) => socket.set_nonblocking(is_nonblocking),
         }
     }
+}
+
+/// Connects to the first address of a name that accepts.
+fn connect_tcp(host: &str, port: u16) -> io::Result<TcpStream> {
+    let mut last = io::Error::other("the name has no address");
+    for address in (host, port).to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, PATIENCE) {
+            Ok(socket) => {
+                socket.set_nodelay(true)?;
+                socket.set_write_timeout(Some(PATIENCE))?;
+                return Ok(socket);
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
 }

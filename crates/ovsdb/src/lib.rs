@@ -27,7 +27,7 @@ mod schema;
 mod session;
 mod value;
 
-pub use client::{Client, ClientEvent};
+pub use client::{Client, ClientEvent, Duplex, Secure};
 pub use describe::{
     BridgeSpec, Configuration, ControllerSpec, FailureMode, InterfaceKind, InterfaceSpec, MirrorDestination,
     MirrorSpec, PortSpec, PortVlans, QosSpec, QueueRate, VlanMode, describe,

@@ -129,7 +129,7 @@ fn run(client: &mut Client, mut command: Command) -> Output {
 #[test]
 fn ovs_vsctl_waits_for_what_the_client_writes() {
     let Some(database) = Database::start("waits") else { return };
-    let mut client = Client::new(database.remote().parse().unwrap());
+    let mut client = Client::new(database.remote().parse().unwrap(), None);
     until(&mut client, "the rows and the lock", |client, _| client.replica().is_some() && client.has_lock());
     let set = "add-br br0 -- add-port br0 eth0 -- set interface eth0 ofport_request=7 -- set port eth0 tag=5";
     let done = run(&mut client, database.vsctl(set));
@@ -148,7 +148,7 @@ fn ovs_vsctl_waits_for_what_the_client_writes() {
 #[test]
 fn a_second_client_waits_for_the_lock_and_gets_it_when_the_first_ends() {
     let Some(database) = Database::start("lock") else { return };
-    let clients = || Client::new(database.remote().parse().unwrap());
+    let clients = || Client::new(database.remote().parse().unwrap(), None);
     let (mut first, mut second) = (clients(), clients());
     until(&mut first, "the lock", |client, _| client.has_lock());
     until(&mut second, "an answer", |_, events| events.contains(&ClientEvent::Session(Event::Lock)));
@@ -160,7 +160,7 @@ fn a_second_client_waits_for_the_lock_and_gets_it_when_the_first_ends() {
 #[test]
 fn a_client_comes_back_after_its_server_and_learns_of_a_refused_transaction() {
     let Some(mut database) = Database::start("back") else { return };
-    let mut client = Client::new(database.remote().parse().unwrap());
+    let mut client = Client::new(database.remote().parse().unwrap(), None);
     until(&mut client, "the lock", |client, _| client.replica().is_some() && client.has_lock());
     assert!(run(&mut client, database.vsctl("add-br br0")).status.success());
     database.stop();

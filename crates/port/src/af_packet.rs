@@ -21,7 +21,9 @@ use fastpath_sys::interface;
 use fastpath_sys::packet::{PacketSocket, Received};
 use fastpath_units::Time;
 use std::collections::VecDeque;
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 
 /// Memory of the receive ring: at 1.5 million small frames per second, an interruption of the
 /// engine of 5 ms.
@@ -53,32 +55,52 @@ pub struct AfPacket {
     /// exist.
     went_down: Option<Time>,
     merging: Merging,
-    _claim: Claim,
+    /// Shared by the channels of an interface.
+    _claim: Arc<Claim>,
 }
 
 impl AfPacket {
     /// Opens the interface `name` of the thread's network namespace. The interface should be up.
     /// While it is down, nothing arrives, and sent frames are dropped and counted.
     pub fn open(name: &str) -> Result<AfPacket, OpenError> {
+        let mut one = AfPacket::open_with(name, |index, frame_len, slots| {
+            Ok(vec![PacketSocket::open(index, frame_len, slots)?])
+        })?;
+        Ok(one.remove(0))
+    }
+
+    /// Opens the interface as `channels` ports, between which the kernel splits what arrives by flows:
+    /// frames of a flow arrive at one of them, in order.
+    pub fn open_channels(name: &str, channels: usize) -> Result<Vec<AfPacket>, OpenError> {
+        AfPacket::open_with(name, |index, frame_len, slots| {
+            PacketSocket::open_group(index, channels, frame_len, slots)
+        })
+    }
+
+    fn open_with(
+        name: &str,
+        open: impl FnOnce(u32, usize, usize) -> io::Result<Vec<PacketSocket>>,
+    ) -> Result<Vec<AfPacket>, OpenError> {
         let failed = |operation| move |error| OpenError::from_os(name, operation, error);
         let index = interface::index_of(name).map_err(failed("looking for the interface"))?;
-        let claim = Claim::take(name, index)?;
+        let claim = Arc::new(Claim::take(name, index)?);
         let mtu = interface::mtu(claim.as_fd(), name).map_err(failed("asking for the MTU"))?;
         let frame_len = mtu.min(FRAME_MAX) + LINK_HEADERS;
-        let socket = PacketSocket::open(index, frame_len, RING_LEN / (frame_len + 128).next_power_of_two())
+        let sockets = open(index, frame_len, RING_LEN / (frame_len + 128).next_power_of_two())
             .map_err(failed("opening a packet socket"))?;
-        let merging = Merging::switch_off(socket.as_fd(), name);
-        Ok(AfPacket {
+        let port = |socket: PacketSocket| AfPacket {
             base: PortBase::new(name),
             index,
+            // The first finds the merging on, and restores it.
+            merging: Merging::switch_off(socket.as_fd(), name),
             socket,
             buffer: vec![0; HEADER_LEN + FRAME_MAX].into_boxed_slice(),
             scratch: Scratch::default(),
             empty_polls: 0,
             went_down: None,
-            merging,
-            _claim: claim,
-        })
+            _claim: Arc::clone(&claim),
+        };
+        Ok(sockets.into_iter().map(port).collect())
     }
 
     /// Checks that the interface exists. The socket's error is ENETDOWN after the interface went

@@ -116,6 +116,25 @@ pub fn open(name: &PortName, context: &mut OpenContext<'_>) -> Result<Box<dyn Po
     (kind.open)(name, context)
 }
 
+/// Opens a port as several channels, between which the kernel splits what arrives by flows: frames of
+/// a flow arrive at one channel, in order, and may leave by any. `None` for kinds of ports that have one
+/// channel.
+///
+/// # Errors
+/// See [`OpenError`].
+pub fn open_channels(name: &PortName, channels: usize) -> Result<Option<Vec<Box<dyn Port>>>, OpenError> {
+    if !splits_flows(name) {
+        return Ok(None);
+    }
+    let channels = AfPacket::open_channels(interface_of(name), channels)?;
+    Ok(Some(channels.into_iter().map(|channel| Box::new(channel) as Box<dyn Port>).collect()))
+}
+
+/// Returns whether [`open_channels`] opens this kind of port.
+pub fn splits_flows(name: &PortName) -> bool {
+    name.kind() == "packet"
+}
+
 /// Opens a single port.
 ///
 /// # Errors

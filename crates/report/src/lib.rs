@@ -21,6 +21,7 @@ mod image;
 mod image_error;
 mod outputs;
 mod page;
+mod pareto;
 pub mod picture;
 mod plain;
 mod published;
@@ -38,6 +39,7 @@ pub use image_error::ImageError;
 pub use chart::{Axis, Boxed, Chart, Drawing, Mark, Scale, Series};
 pub use image::Fonts;
 pub use outputs::{CommandOutput, OutputError};
+pub use pareto::{CARRIES, Front, FrontColumns, FrontRow, Goals, ParetoError};
 pub use published::EvaluationOutput;
 pub use values::words;
 

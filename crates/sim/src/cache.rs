@@ -85,10 +85,26 @@ impl CacheSpec {
             [] => vec![Duration::ZERO],
             levels => levels.iter().map(|level| level.latency).collect(),
         };
-        Touches { region: region.0.max(1), ends, latencies, expected: self.expected(region, threads) }
+        let expected = self.expected(region, threads);
+        Touches { region: region.0.max(1), ends, latencies, expected, packet: None }
     }
 
-    /// The mean of [`Touches::draw`].
+    /// The references to a packet that a bus has written to the last level before the memory, or to
+    /// the memory.
+    pub(crate) fn touches_of_packet(&self) -> Touches {
+        let latency = |from_end: usize| {
+            self.level.iter().rev().nth(from_end).or(self.level.last()).map_or(Duration::ZERO, |l| l.latency)
+        };
+        let (expected, packet) = (Duration::ZERO, Some([latency(0), latency(1)]));
+        Touches { region: 1, ends: Vec::new(), latencies: vec![latency(0)], expected, packet }
+    }
+
+    /// The size of the last level before the memory, if there is one.
+    pub(crate) fn last_size(&self) -> Option<Bytes> {
+        self.level.iter().rev().nth(1).map(|level| level.size)
+    }
+
+    /// The mean latency of a reference.
     pub(crate) fn expected(&self, region: Bytes, threads: u32) -> Duration {
         let (mut covered, mut sum) = (0u128, 0u128);
         let all = u128::from(region.0.max(1));
@@ -139,13 +155,23 @@ pub(crate) struct Touches {
     ends: Vec<u64>,
     /// Of each level.
     latencies: Vec<Duration>,
-    pub(crate) expected: Duration,
+    expected: Duration,
+    /// For references to the packet: the latency of the memory, and that of the cache.
+    packet: Option<[Duration; 2]>,
 }
 
 impl Touches {
-    /// Draws the latency of one reference.
+    /// The mean of [`Touches::draw`].
+    pub(crate) fn expected(&self, is_cached: bool) -> Duration {
+        self.packet.map_or(self.expected, |latency| latency[usize::from(is_cached)])
+    }
+
+    /// Draws the latency of one reference. `is_cached`: whether the packet is in the cache.
     #[inline]
-    pub(crate) fn draw(&self, rng: &mut Rng) -> Duration {
+    pub(crate) fn draw(&self, rng: &mut Rng, is_cached: bool) -> Duration {
+        if let Some(latency) = self.packet {
+            return latency[usize::from(is_cached)];
+        }
         let at = rng.below(self.region);
         // A count instead of a search: a branch would be unpredictable.
         self.latencies[self.ends.iter().map(|end| usize::from(at >= *end)).sum::<usize>()]
@@ -179,7 +205,7 @@ mod tests {
     fn draws_have_the_expected_mean() {
         let (c, mut rng, n) = (cache(), Rng::new(1), 100_000);
         let touches = c.touches(Bytes(1 << 20), 8);
-        let sum: u64 = (0..n).map(|_| touches.draw(&mut rng).as_ps()).sum();
+        let sum: u64 = (0..n).map(|_| touches.draw(&mut rng, false).as_ps()).sum();
         let mean = sum as f64 / n as f64;
         let expected = c.expected(Bytes(1 << 20), 8).as_ps() as f64;
         // σ of one draw is below 50 ns: 4 standard errors are 0.63 ns.

@@ -13,7 +13,7 @@
 //!
 //! Units that draw from the generator of the run, or use its memories or locks, stay in one part:
 //! the order in which they do so is part of the result. A run with a precision is not cut, because
-//! latencies then stop the arrivals. This module starts no threads: its caller does.
+//! latencies then stop the arrivals; nor is a closed workload, whose arrivals follow departures. This module starts no threads: its caller does.
 
 use crate::ended::Ended;
 use crate::environment::Packet;
@@ -24,7 +24,7 @@ use crate::queue::Full;
 use crate::route::{Leg, Route, SkipPer};
 use crate::run::{HandledEvent, Part, RunError, Simulation, Whole, active_ports, units};
 use crate::unit::Unit;
-use crate::workload::Workload;
+use crate::workload::{Arrivals, Workload};
 use fastpath_units::Time;
 
 /// Events in a batch: enough that handing a batch over costs little, and few enough that several
@@ -301,7 +301,7 @@ fn best_cut(route: &Route, cuts: &[usize]) -> Option<usize> {
 
 /// The legs before which a run can be cut.
 fn cuts(machine: &Machine, route: &Route, workload: &Workload, seed: u64) -> Vec<usize> {
-    if workload.precision.is_some() {
+    if workload.precision.is_some() || matches!(workload.arrivals, Arrivals::Closed { .. }) {
         return Vec::new();
     }
     let units = units(machine, route, workload, seed);

@@ -53,13 +53,16 @@ pub(crate) struct Counts {
     pub(crate) offered_in_window: u64,
     pub(crate) forwarded_in_window: u64,
     pub(crate) latency: Distribution,
+    /// By traffic class; empty if there is one class.
+    pub(crate) classes: Vec<Distribution>,
     /// Latencies of the frames in the order of departure, µs.
     pub(crate) latencies_us: Series,
     pub(crate) order_violations: u64,
 }
 
 impl Counts {
-    pub(crate) fn new(window: (Time, Time)) -> Counts {
+    pub(crate) fn new(window: (Time, Time), classes: u32) -> Counts {
+        let classes = if classes > 1 { classes as usize } else { 0 };
         Counts {
             offered: 0,
             forwarded: 0,
@@ -68,6 +71,7 @@ impl Counts {
             offered_in_window: 0,
             forwarded_in_window: 0,
             latency: Distribution::growing(),
+            classes: vec![Distribution::growing(); classes],
             latencies_us: Series::default(),
             order_violations: 0,
         }
@@ -118,6 +122,7 @@ impl<'a> Ended<'a> {
             offered_pps: counts.offered_in_window as f64 / window,
             forwarded_pps: counts.forwarded_in_window as f64 / window,
             latency_us: Latency::of(&counts.latency),
+            latency_by_class_us: counts.classes.iter().map(Latency::of).collect(),
             latency_interval_us: counts.latencies_us.estimate(Confidence::P95).map(|found| LatencyInterval {
                 mean: found.mean,
                 low: found.mean - found.half,

@@ -36,6 +36,8 @@ pub(crate) enum What {
     Moved,
     /// A port has sent a chunk.
     Sent,
+    /// A customer of a closed workload (the event's `server`) sends its next frame.
+    Return,
 }
 
 /// A packet inside the machine.
@@ -55,6 +57,10 @@ pub(crate) struct Packet {
     pub(crate) port_out: u32,
     /// The leg that is next or in progress; see [`Packet::leg`].
     pub(crate) leg: u32,
+    /// Its receive queue, if a NIC has chosen one.
+    pub(crate) queue: Option<u16>,
+    /// True while its bytes are in the cache that a bus has written them to.
+    pub(crate) is_cached: bool,
     /// True for a copy that a link made: it is not the frame that arrived.
     pub(crate) is_copy: bool,
 }
@@ -127,6 +133,12 @@ impl Environment<'_> {
         self.kernel.schedule(at, Event { unit: self.unit, what, server });
     }
 
+    /// The traffic class of a packet, 0 first.
+    #[inline]
+    pub(crate) fn class(&self, packet: u32) -> usize {
+        (self.packets[packet as usize].flow % self.workload.priorities) as usize
+    }
+
     /// Stores a packet and returns its number.
     #[inline]
     pub(crate) fn add(&mut self, packet: Packet) -> u32 {
@@ -166,7 +178,9 @@ impl Environment<'_> {
                 end: now,
             });
         }
-        let skip = self.route.legs[p.leg()].skip.and_then(|skip| skip.target(p.flow, &mut self.rng));
+        let leg = &self.route.legs[p.leg()];
+        p.size = leg.resized(p.size);
+        let skip = leg.skip.and_then(|skip| skip.target(p.flow, &mut self.rng));
         p.leg = skip.map_or(p.leg + 1, |to| to as u32);
     }
 

@@ -19,12 +19,13 @@ const EQUIVALENT: [(&str, &str, &str); 3] = [
     ("stage", "name", "only skips and paths of --set use it, and an unknown one is a mistake"),
 ];
 
-const WORKLOADS: [&str; 5] = [
+const WORKLOADS: [&str; 6] = [
     "line-rate,size=128,ports=4,flows=9,priorities=3,groups=2,duration=20ms,warm-up=1ms,precision=2%",
     "constant,rate=3Mpps,size=imix,ports=0+2,duration=3ms",
     "poisson,rate=5Gbit,size=70",
     "on-off,on=20us,off=30us",
     "links,rate=128kbit,links=480",
+    "closed,population=12,think=7us,size=90,priorities=2",
 ];
 
 fn count(default: u64) -> u64 {
@@ -32,7 +33,7 @@ fn count(default: u64) -> u64 {
 }
 
 /// A value as text, without the places of its names.
-fn without_places(value: &impl std::fmt::Debug) -> String {
+pub(crate) fn without_places(value: &impl std::fmt::Debug) -> String {
     let text = format!("{value:?}");
     let mut parts = text.split("at: ");
     let mut all = parts.next().unwrap_or_default().to_owned();

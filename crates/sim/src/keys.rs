@@ -8,7 +8,7 @@
 //!  read_word!(Full as "an end of a queue": ["drop" => Full::Drop, "block" => Full::Block]);
 //! ```
 
-use crate::spec::{Clock, PerByte};
+use crate::spec::{Clock, PacketRate, PerByte};
 use fastpath_text::fields::{Field, Fields, Name};
 use fastpath_text::mistake::Remarks;
 use fastpath_text::tree::Tree;
@@ -19,6 +19,9 @@ use std::collections::BTreeMap;
 pub(crate) trait FileValue: Sized {
     /// An example, as a file writes it.
     const EXAMPLE: &'static str;
+    /// For tests of descriptions: the keys of a table, each with whether it must be there; empty for other values.
+    #[cfg(test)]
+    const KEYS: &'static [(&'static str, bool)] = &[];
 
     /// Reads the value. `None` after a mistake, which is then in `remarks`.
     fn read(field: &Field, remarks: &mut Remarks) -> Option<Self>;
@@ -30,6 +33,9 @@ macro_rules! read_table {
     ($Type:ident as $what:literal, $example:literal: { $($key:ident $(= $default:expr)?),* $(,)? } $(allows $known:ident)? $(with { $($own:ident: $value:expr),* })?) => {
         impl $crate::keys::FileValue for $Type {
             const EXAMPLE: &'static str = $example;
+            #[cfg(test)]
+            const KEYS: &'static [(&'static str, bool)] =
+                &[$((stringify!($key), $crate::keys::read_table!(@required $($default)?))),*];
 
             fn read(
                 field: &fastpath_text::fields::Field,
@@ -48,6 +54,8 @@ macro_rules! read_table {
             }
         }
     };
+    (@required) => { true };
+    (@required $default:expr) => { false };
     (@default) => { None };
     (@default $default:expr) => { Some($default) };
 }
@@ -171,6 +179,20 @@ impl FileValue for Clock {
             remarks.mistake(field.at, what, format!("write {} = \"232MHz\"", field.key));
         }
         clock
+    }
+}
+
+impl FileValue for PacketRate {
+    const EXAMPLE: &'static str = "\"35Mpps\"";
+
+    fn read(field: &Field, remarks: &mut Remarks) -> Option<PacketRate> {
+        let text = field.text("35Mpps", remarks)?;
+        let rate = PacketRate::parse(text);
+        if rate.is_none() {
+            let what = format!("'{text}' are not packets per second above 0 and below 10^10");
+            remarks.mistake(field.at, what, format!("write {} = \"35Mpps\"", field.key));
+        }
+        rate
     }
 }
 

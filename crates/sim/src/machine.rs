@@ -26,7 +26,7 @@ use crate::keys;
 use crate::memory::MemorySpec;
 use crate::ports::PortsSpec;
 use crate::spec::{Clock, Name, SpecError, result};
-use crate::unit::{Surroundings, UnitSpec, read_units};
+use crate::unit::{Surroundings, UnitSpec, UnitType, read_units};
 use fastpath_text::document;
 use fastpath_text::fields::Fields;
 use fastpath_text::mistake::Remarks;
@@ -93,10 +93,7 @@ impl Machine {
     }
 
     fn check(&mut self, ports_at: usize, remarks: &mut Remarks) {
-        if !(1..=1024).contains(&self.ports.count) || self.ports.chunk == 0 {
-            let what = "count or chunk of ports is out of range";
-            remarks.mistake(ports_at, what, "write a count from 1 to 1024 and a chunk of at least 1");
-        }
+        self.ports.check(ports_at, remarks);
         let mut seen = std::collections::BTreeSet::new();
         let memories = self.memory.iter().map(|m| &m.name).chain(self.cache.iter().map(|c| &c.name));
         for name in memories.chain(self.names()) {
@@ -106,7 +103,7 @@ impl Machine {
             }
         }
         let memories = self.memories();
-        let surroundings = Surroundings { ports: &self.ports, memories: &memories };
+        let surroundings = Surroundings { ports: &self.ports, memories: &memories, caches: &self.cache };
         self.units.iter_mut().for_each(|unit| unit.spec.get_mut().check(&surroundings, remarks));
         self.memory.iter().for_each(|m| m.check(remarks));
         self.cache.iter().for_each(|c| c.check(remarks));
@@ -133,6 +130,11 @@ impl Machine {
 
     fn unit_mut(&mut self, name: &str) -> Option<&mut MachineUnit> {
         self.units.iter_mut().find(|unit| unit.spec.get().name().text == name)
+    }
+
+    /// The description of a unit.
+    pub(crate) fn spec(&self, unit: &str) -> Option<&dyn UnitType> {
+        Some(self.unit(unit)?.spec.get())
     }
 
     /// The clock in which programs on `unit` count cycles, if it runs programs.

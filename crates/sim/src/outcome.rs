@@ -25,6 +25,10 @@ pub struct Outcome {
     /// From the last bit in to the last bit out, of the frames that arrived after the warm-up;
     /// `None` if none left.
     pub latency_us: Option<Latency>,
+    /// The same by traffic class, 0 first; `None` if no frame of a class left. Empty if the workload
+    /// has one class.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub latency_by_class_us: Vec<Option<Latency>>,
     /// The mean latency of all frames with its 95 % interval; `None` if too few frames left.
     pub latency_interval_us: Option<LatencyInterval>,
     /// Whether the run stopped because the workload's precision was reached; `None` for a workload

@@ -279,7 +279,7 @@ mod tests {
         let station = shipped::machine_text("xeon-e5-2699v3").unwrap();
         assert_eq!(servers(&station.set("nic.servers", "3").unwrap(), "nic"), Some(3));
         let error = station.set("nic.servers", "0").unwrap().machine().unwrap_err().to_string();
-        assert!(error.contains("from 1 to 1024"), "{error}");
+        assert!(error.contains("from 1 to 65536"), "{error}");
     }
 
     #[test]

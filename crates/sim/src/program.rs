@@ -11,6 +11,7 @@
 //! [[stage]]
 //! name = "lookup"
 //! on = "cpu"                         # a unit of the machine
+//! add = 50                           # bytes that a packet has more afterwards; strip = 50: fewer
 //! tag = "ordered"                    # for hardware schedulers: parallel, ordered, atomic
 //! skip = { share = "80%", to = "send", per = "flow" }   # to a later stage; absent: per = "packet"
 //! steps = [
@@ -22,16 +23,20 @@
 //! ]
 //! ```
 //!
+//! A region without a size is the packet itself: a reference finds it in the cache if the `[[pcie]]`
+//! before has put it there, and in the memory behind the cache otherwise.
+//!
 //! Consecutive stages on one unit run without a break (run to completion; a microblock group),
-//! unless the tag changes. Consecutive steps with `per = "chunk"` are one loop over the packet's
+//! unless the tag or the size of the packet changes. Consecutive steps with `per = "chunk"` are one loop over the packet's
 //! chunks.
 
 use crate::keys::{self, FileValue, read_table, read_word};
 use crate::machine::Machine;
 use crate::memory::Access;
-use crate::route::{Leg, Op, OpGroup, Route, Skip, SkipPer};
+use crate::route::{Leg, Op, OpGroup, Region, Route, Skip, SkipPer};
 use crate::scheduler::Tag;
 use crate::spec::{Name, PerByte, SpecError, WORD, find, out_of_range, result};
+use crate::unit::UnitType;
 use fastpath_text::document;
 use fastpath_text::fields::{Field, Fields};
 use fastpath_text::mistake::{Remarks, choice};
@@ -59,7 +64,8 @@ struct ProgramFile {
 #[derive(Clone, Debug)]
 struct RegionSpec {
     name: Name,
-    size: Bytes,
+    /// `None`: the bytes of the packet, where a `[[pcie]]` has written them.
+    size: Option<Bytes>,
     cache: Name,
 }
 
@@ -70,6 +76,9 @@ struct StageSpec {
     tag: Tag,
     /// Packets that skip the following stages, up to the one named.
     skip: Option<SkipSpec>,
+    /// Bytes that the stage takes from a packet, and bytes that it adds.
+    strip: u32,
+    add: u32,
     steps: Vec<StepSpec>,
 }
 
@@ -98,6 +107,8 @@ struct StepSpec {
 
 /// The most repetitions of a step, the most cycles of one, and the longest time of all repetitions
 /// in picoseconds. Virtual time ends after 213 days.
+/// The most bytes that a stage takes or adds.
+const BYTES_MAX: u32 = 65_535;
 const TIMES_MAX: u32 = 1_000_000;
 const CYCLES_MAX: u64 = 1_000_000_000_000;
 const STEP_PS_MAX: u128 = 60_000_000_000_000;
@@ -128,7 +139,7 @@ enum Per {
 
 read_table!(RegionSpec as "region", "{ name = \"flows\", size = \"64MiB\", cache = \"llc\" }": {
     name,
-    size,
+    size = None,
     cache,
 });
 
@@ -137,6 +148,8 @@ read_table!(StageSpec as "stage", "{ name = \"lookup\", on = \"cpu\" }": {
     on,
     tag = Tag::Parallel,
     skip = None,
+    strip = 0,
+    add = 0,
     steps = Vec::new(),
 });
 
@@ -170,6 +183,14 @@ impl FileValue for Times {
             _ => FileValue::read(field, remarks).map(Times::Number),
         }
     }
+}
+
+/// Calls `check` with each table of a program.
+#[cfg(test)]
+pub(crate) fn with_tables(check: &mut crate::describe::tests::UnitCheck) {
+    check.table::<RegionSpec>("region");
+    check.table::<StageSpec>("stage");
+    check.table::<StepSpec>("step");
 }
 
 impl Program {
@@ -215,6 +236,7 @@ impl Program {
             locks: Vec::new(),
         };
         let regions = binder.regions(&self.read.region);
+        binder.check_packets(&self.read);
         let legs = binder.legs(&self.read.stage);
         let Binder { remarks, locks, .. } = binder;
         let bound = regions.zip(legs);
@@ -303,18 +325,45 @@ struct Binder<'a> {
 type PlacedStage = (usize, Vec<OpGroup>);
 
 impl Binder<'_> {
-    /// The size and the cache of each region.
-    fn regions(&mut self, regions: &[RegionSpec]) -> Option<Vec<(Bytes, usize)>> {
+    /// The regions, with the numbers of their caches.
+    fn regions(&mut self, regions: &[RegionSpec]) -> Option<Vec<Region>> {
         let caches: Vec<String> = self.machine.cache.iter().map(|c| c.name.text.clone()).collect();
         let mut bound = Vec::new();
         for region in regions {
             let cache = find(&region.cache, "cache", &caches, &mut self.remarks);
-            if region.size == Bytes::ZERO {
+            if region.size == Some(Bytes::ZERO) {
                 out_of_range(&region.name, "size", "above 0", &mut self.remarks);
             }
-            bound.extend(cache.map(|cache| (region.size, cache)));
+            bound.extend(cache.map(|cache| Region { size: region.size, cache }));
         }
         (bound.len() == regions.len()).then_some(bound)
+    }
+
+    /// Reports references to the packet where no bus has written it, or by a unit without a cache.
+    fn check_packets(&mut self, program: &ProgramFile) {
+        let is_packet = |name: &Name| {
+            program.region.iter().any(|region| region.size.is_none() && region.name.text == name.text)
+        };
+        let mut is_written = false;
+        for stage in &program.stage {
+            is_written |= self.machine.spec(&stage.on).is_some_and(UnitType::writes_packets);
+            let names = stage.steps.iter().filter_map(|step| step.read.as_ref().or(step.write.as_ref()));
+            for name in names.filter(|name| is_packet(name)) {
+                let reads = self.machine.spec(&stage.on).is_none_or(UnitType::reads_packets);
+                if !reads {
+                    let what = format!("the region {name} is the packet, which {} does not read", stage.on);
+                    self.remarks.mistake(
+                        name.at,
+                        what,
+                        "write size = \"64KiB\" for the region, or use cores",
+                    );
+                } else if !is_written {
+                    let what = format!("no bus has written the packet that {name} is");
+                    let instead = "write size = \"64KiB\" for the region, or a stage on a [[pcie]] before";
+                    self.remarks.mistake(name.at, what, instead);
+                }
+            }
+        }
     }
 
     fn legs(&mut self, stages: &[StageSpec]) -> Option<Vec<Leg>> {
@@ -328,13 +377,20 @@ impl Binder<'_> {
             let skips_here = |s: &StageSpec| s.skip.as_ref().is_some_and(|k| k.to.text == stage.name.text);
             let is_target = stages.iter().any(skips_here);
             match legs.last_mut() {
-                Some(leg) if leg.unit == unit && leg.tag == stage.tag && leg.skip.is_none() && !is_target => {
+                Some(leg)
+                    if leg.unit == unit
+                        && leg.tag == stage.tag
+                        && leg.skip.is_none()
+                        && !is_target
+                        && leg.strip == leg.add =>
+                {
                     leg.groups.extend(groups);
                 }
-                _ => legs.push(Leg { unit, tag: stage.tag, skip: None, groups }),
+                _ => legs.push(Leg { unit, tag: stage.tag, skip: None, strip: 0, add: 0, groups }),
             }
             let leg = legs.len() - 1;
             leg_of.push(leg);
+            (legs[leg].strip, legs[leg].add) = (stage.strip, stage.add);
             // The target's leg is known only when all stages are placed. Until then `to` holds the
             // number of the target.
             let target = targets[here].unwrap_or(here);
@@ -366,6 +422,10 @@ impl Binder<'_> {
     /// The unit and the operations of a stage.
     fn place(&mut self, stage: &StageSpec) -> Option<PlacedStage> {
         let unit = find(&stage.on, "unit", &self.units, &mut self.remarks)?;
+        if stage.strip.max(stage.add) > BYTES_MAX || (stage.strip > 0 && stage.strip == stage.add) {
+            let range = "at most 65535 bytes, and not the same";
+            out_of_range(&stage.name, "strip or add", range, &mut self.remarks);
+        }
         self.groups(stage).map(|groups| (unit, groups))
     }
 

@@ -9,7 +9,7 @@
 //! point in a layer is nearly always under the curve, and then one product is the variate. The
 //! compiler computes the tables, and its arithmetic is the same everywhere.
 
-use fastpath_units::{Duration, Rng};
+use fastpath_units::{Duration, Rng, math};
 
 /// Layers of the ziggurat.
 const LAYERS: usize = 256;
@@ -64,6 +64,12 @@ impl Exponential {
         let drawn = std::mem::replace(&mut self.ahead, unit_exponential(&mut self.rng));
         scaled(drawn, mean)
     }
+}
+
+/// A normal variate of mean 0 and variance 1, by inversion.
+pub fn standard_normal(rng: &mut Rng) -> f64 {
+    // Multiples of 2⁻⁵² in the middle of their intervals: above 0 and below 1.
+    math::normal_quantile(((rng.next_u64() >> 12) as f64 + 0.5) * 2.0 * ULP)
 }
 
 #[inline]

@@ -17,11 +17,19 @@ use fastpath_units::{Bytes, Duration, Probability, Rng};
 #[derive(Clone, Debug)]
 pub(crate) struct Route {
     pub(crate) legs: Vec<Leg>,
-    /// Size and cache of each region.
-    pub(crate) regions: Vec<(Bytes, usize)>,
+    pub(crate) regions: Vec<Region>,
     pub(crate) locks: Vec<String>,
     /// Bytes per chunk.
     pub(crate) chunk: u32,
+}
+
+/// Memory that is touched behind a cache.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Region {
+    /// Its size; `None`: the bytes of the packet, where a bus has written them.
+    pub(crate) size: Option<Bytes>,
+    /// The number of the cache.
+    pub(crate) cache: usize,
 }
 
 impl Route {
@@ -37,6 +45,9 @@ pub(crate) struct Leg {
     pub(crate) tag: Tag,
     /// The way of some packets past the next legs.
     pub(crate) skip: Option<Skip>,
+    /// Bytes that are taken from the packet, and bytes that are added to it, at the end.
+    pub(crate) strip: u32,
+    pub(crate) add: u32,
     pub(crate) groups: Vec<OpGroup>,
 }
 
@@ -44,7 +55,13 @@ impl Leg {
     /// A leg without scheduling that does `ops` once per packet.
     pub(crate) fn of(ops: Vec<(Op, u32)>) -> Leg {
         let groups = vec![OpGroup { per_chunk: false, over: 0, ops }];
-        Leg { unit: 0, tag: Tag::Parallel, skip: None, groups }
+        Leg { unit: 0, tag: Tag::Parallel, skip: None, strip: 0, add: 0, groups }
+    }
+
+    /// The size of a packet of `size` bytes after the leg; at least a byte.
+    #[inline]
+    pub(crate) fn resized(&self, size: u32) -> u32 {
+        size.saturating_sub(self.strip).saturating_add(self.add).max(1)
     }
 }
 

@@ -10,12 +10,14 @@
 //! What is left at the end becomes an outcome in `ended.rs`. The loop also runs a part of a
 //! machine, whose packets go on in another part (`cut.rs`): [`Part`] is what differs.
 
+use crate::customers::Customers;
 use crate::ended::{Counts, Ended, FlowCount};
 use crate::environment::{Environment, Event, Finished, Lost, Packet, What};
 use crate::kernel::Kernel;
 use crate::machine::Machine;
 use crate::memory::Memory;
 use crate::outcome::Outcome;
+use crate::ports::PortsSpec;
 use crate::program::Program;
 use crate::queue::Full;
 use crate::route::{Leg, Route};
@@ -224,7 +226,10 @@ pub(crate) struct Simulation<'a, P> {
     trace_numbers: Vec<u32>,
     names: Vec<String>,
     ports: &'a [u32],
+    ports_spec: &'a PortsSpec,
     generators: Vec<Generator<'a>>,
+    /// Those of a closed workload.
+    customers: Option<Customers>,
     /// The next frame of each generator.
     announced: Vec<Option<Arrival>>,
     /// Finished packets that wait for room, by the unit that they wait for.
@@ -250,7 +255,10 @@ impl<'a, P: Part> Simulation<'a, P> {
     ) -> Simulation<'a, P> {
         let port_count = ports.len() as u32;
         let streams = first_stream(machine, route);
-        let generator = |port| Generator::new(workload, machine.ports.rate, port, port_count, seed, streams);
+        let generator = |number: u32| {
+            let wire = machine.ports.of(ports[number as usize]);
+            Generator::new(workload, wire, number, port_count, seed, streams)
+        };
         let end = Time::ZERO + workload.duration;
         let warm = Time::ZERO + workload.warm_up();
         let first_check = Time::from_ps((2 * warm.as_ps()).max(workload.duration.as_ps() / FIRST_CHECK));
@@ -276,10 +284,12 @@ impl<'a, P: Part> Simulation<'a, P> {
             trace_numbers: machine.units.iter().map(|u| u32::from(u.trace_number) << 20).collect(),
             names: machine.units(),
             ports,
+            ports_spec: &machine.ports,
+            customers: Customers::new(workload, seed, streams),
             generators: (0..port_count).map(generator).collect(),
             announced: vec![None; ports.len()],
             flows: vec![FlowCount::default(); (workload.flows + port_count) as usize],
-            counts: Counts::new((warm, end)),
+            counts: Counts::new((warm, end), workload.priorities),
             part,
             check_at: workload.precision.map_or(Time::MAX, |_| first_check),
             stopped: false,
@@ -289,6 +299,11 @@ impl<'a, P: Part> Simulation<'a, P> {
     /// Schedules the first frame of each port.
     pub(crate) fn announce_all(&mut self) {
         (0..self.ports.len()).for_each(|port| self.announce(port));
+        let Some(customers) = &mut self.customers else { return };
+        for customer in 0..customers.population {
+            let event = Event { unit: 0, what: What::Return, server: customer };
+            self.env.kernel.after(customers.think(), event);
+        }
     }
 
     /// Handles the next event; false if none is left.
@@ -308,6 +323,9 @@ impl<'a, P: Part> Simulation<'a, P> {
         let (at, kind) = (self.env.now(), event.what as u8);
         let entity = if event.what == What::Arrival {
             self.arrive(event.server as usize);
+            event.server
+        } else if event.what == What::Return {
+            self.send(event.server);
             event.server
         } else {
             let unit = usize::from(event.unit);
@@ -343,9 +361,36 @@ impl<'a, P: Part> Simulation<'a, P> {
 
     #[inline(always)]
     fn arrive(&mut self, port: usize) {
-        let now = self.env.now();
         let frame = self.announced[port].expect("an arrival was announced");
         self.announce(port);
+        self.enter(port, frame);
+    }
+
+    /// Sends the next frame of a customer.
+    fn send(&mut self, customer: u32) {
+        let port = customer as usize % self.ports.len();
+        let customers = self.customers.as_mut().expect("only customers return");
+        let size = customers.size(self.env.workload);
+        self.enter(port, Arrival { at: self.env.now(), size, flow: customer });
+    }
+
+    /// Lets the customer of `packet`, which has left or is lost, think.
+    #[inline(always)]
+    fn think(&mut self, packet: u32) {
+        let Some(customers) = &mut self.customers else { return };
+        let (now, packet) = (self.env.now(), &self.env.packets[packet as usize]);
+        let is_over = self.stopped || now.since(Time::ZERO) >= self.env.workload.duration;
+        if !is_over && !packet.is_copy {
+            let span = customers.next(packet, self.ports_spec, now);
+            let event = Event { unit: 0, what: What::Return, server: packet.flow };
+            self.env.kernel.after(span, event);
+        }
+    }
+
+    /// Takes a frame that has arrived on port number `port` of the active ones.
+    #[inline(always)]
+    fn enter(&mut self, port: usize, frame: Arrival) {
+        let now = self.env.now();
         let flow = &mut self.flows[frame.flow as usize];
         let packet = Packet {
             id: self.counts.offered,
@@ -357,6 +402,8 @@ impl<'a, P: Part> Simulation<'a, P> {
             port_in: self.ports[port],
             port_out: self.ports[(port + 1) % self.ports.len()],
             leg: 0,
+            queue: None,
+            is_cached: false,
             is_copy: false,
         };
         flow.arrived += 1;
@@ -465,6 +512,9 @@ impl<'a, P: Part> Simulation<'a, P> {
         self.counts.latencies_us.add(latency.as_ps() as f64 / 1e6);
         if self.counts.is_counted(packet.arrived) {
             self.counts.latency.record(latency);
+            if let Some(class) = self.counts.classes.get_mut(self.env.class(number)) {
+                class.record(latency);
+            }
         }
         if !packet.is_copy {
             let flow = &mut self.flows[packet.flow as usize];
@@ -472,11 +522,13 @@ impl<'a, P: Part> Simulation<'a, P> {
             flow.next = flow.next.max(packet.order + 1);
             flow.left += 1;
         }
+        self.think(number);
         self.env.free.push(number);
     }
 
     fn drop(&mut self, number: u32, unit: usize, why: &'static str) {
         *self.counts.dropped.entry((unit, why)).or_default() += 1;
+        self.think(number);
         self.env.free.push(number);
     }
 

@@ -99,6 +99,34 @@ impl FromStr for Clock {
 #[error("clock {0:?} is not a frequency from 1Hz to 1000GHz (write e.g. \"232MHz\")")]
 pub struct ParseClockError(String);
 
+/// Packets per second: `35Mpps`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct PacketRate(f64);
+
+impl PacketRate {
+    /// Parses `35Mpps`, `850kpps`, `1.2Gpps`; above 0 and below 10^10.
+    pub(crate) fn parse(text: &str) -> Option<PacketRate> {
+        let number = text.trim().strip_suffix("pps")?;
+        let (number, scale) = match number.chars().last()? {
+            'k' => (&number[..number.len() - 1], 1e3),
+            'M' => (&number[..number.len() - 1], 1e6),
+            'G' => (&number[..number.len() - 1], 1e9),
+            _ => (number, 1.0),
+        };
+        number.parse::<f64>().ok().map(|n| n * scale).filter(|n| *n > 0.0 && *n < 1e10).map(PacketRate)
+    }
+
+    /// Packets per second.
+    pub(crate) fn per_second(self) -> f64 {
+        self.0
+    }
+
+    /// The time between packets, to the nearest picosecond.
+    pub(crate) fn interval(self) -> Duration {
+        Duration::from_ps((1e12 / self.0).round() as u64)
+    }
+}
+
 /// The default size of a memory reference: a word of 4 bytes.
 pub(crate) const WORD: u32 = 4;
 

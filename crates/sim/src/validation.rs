@@ -11,12 +11,13 @@
 //! our figures were known.
 //!
 //! The publications are Joglekar 2004 (LinkEM and Dummynet; "the thesis" in the notes), Hartikainen
-//! 2016 (CN6880), Netcope 2017 and the FD.io CSIT report 17.01 (VPP).
+//! 2016 (CN6880), Netcope 2017, the FD.io CSIT report 17.01 (VPP), and those named in `today.rs`.
 //! `docs/history/bibliography.md` has the full references.
 
 mod check;
 mod links;
 mod quantity;
+mod today;
 
 use crate::experiment;
 use crate::machine::Machine;
@@ -37,7 +38,7 @@ type CheckGroup = (&'static str, fn(Effort) -> Vec<ValidationCheck>);
 
 /// Computes all checks. Calls `progress` with the name, the index and the number of groups.
 pub fn results(effort: Effort, progress: &mut dyn FnMut(&str, usize, usize)) -> Vec<ValidationCheck> {
-    let parts: [CheckGroup; 8] = [
+    let parts: [CheckGroup; 9] = [
         ("cn6880: communication", communication),
         ("cn6880: memory", |_| memory()),
         ("ixp1200", ixp1200),
@@ -46,6 +47,7 @@ pub fn results(effort: Effort, progress: &mut dyn FnMut(&str, usize, usize)) -> 
         ("dummynet: links", links::dummynet),
         ("netcope", netcope),
         ("vpp", vpp),
+        ("switches, router, SmartNIC", today::all),
     ];
     let mut checks = Vec::new();
     for (i, (name, part)) in parts.iter().enumerate() {

@@ -6,7 +6,9 @@
 use fastpath_units::{Bytes, Duration, Fraction, ParseError, Probability, Rate, Rng, Time};
 use std::str::FromStr;
 
+use crate::framing::Framing;
 use crate::random::exponential;
+use crate::spec::PacketRate;
 
 /// Preamble, start delimiter and inter-frame gap: 20 bytes of wire time per frame (IEEE 802.3).
 pub const FRAME_GAP: u64 = 20;
@@ -62,6 +64,14 @@ pub enum Arrivals {
         /// Links, two for each flow.
         count: u32,
     },
+    /// A closed network: a fixed number of customers. Each sends a frame, waits until it has left or
+    /// is lost, thinks, and sends the next. Each is a flow of its own.
+    Closed {
+        /// Customers.
+        population: u32,
+        /// The mean of the exponential time between a frame's end and the next frame; may be zero.
+        think: Duration,
+    },
     /// Given times and sizes, from a capture; dealt to the ports in turn.
     List(Vec<(Time, u32)>),
 }
@@ -81,12 +91,12 @@ pub enum Sizes {
 pub enum WorkloadError {
     /// Unknown kind.
     #[error(
-        "workload {0:?} is unknown (have: line-rate, constant, poisson, on-off, links, pcap=FILE), e.g. line-rate,size=64"
+        "workload {0:?} is unknown (have: line-rate, constant, poisson, on-off, links, closed, pcap=FILE), e.g. line-rate,size=64"
     )]
     Kind(String),
     /// Unknown or missing field.
     #[error(
-        "workload field {0:?} is unknown or has no value (have: rate, on, off, size, ports, flows, links, priorities, groups, duration, warm-up, precision)"
+        "workload field {0:?} is unknown or has no value (have: rate, on, off, size, ports, flows, links, population, think, priorities, groups, duration, warm-up, precision)"
     )]
     Field(String),
     /// A field that the kind does not use.
@@ -123,6 +133,9 @@ pub enum WorkloadError {
 /// The fields that every kind uses.
 const COMMON: [&str; 7] = ["ports", "priorities", "groups", "duration", "warm-up", "precision", "flows"];
 
+/// The fields that only some kinds use.
+const OWN: [&str; 7] = ["size", "rate", "on", "off", "links", "population", "think"];
+
 /// Returns the fields that a kind uses beside [`COMMON`]; `None`: there is no such kind.
 fn own_fields(kind: &str) -> Option<&'static [&'static str]> {
     Some(match kind {
@@ -131,6 +144,7 @@ fn own_fields(kind: &str) -> Option<&'static [&'static str]> {
         // Its rate is that of the ports. Former versions took one, and so does this.
         "on-off" => &["size", "on", "off", "rate"],
         "links" => &["size", "rate", "links"],
+        "closed" => &["size", "population", "think"],
         // The capture has the sizes.
         CAPTURE => &[],
         _ => return None,
@@ -144,7 +158,7 @@ const CAPTURE: &str = "pcap";
 pub(crate) fn has_effect(kind: &str, field: &str) -> bool {
     let is_own =
         |own: &[&str]| own.contains(&field) || (COMMON.contains(&field) && !is_overridden(kind, field));
-    let is_known = COMMON.contains(&field) || ["size", "rate", "on", "off", "links"].contains(&field);
+    let is_known = COMMON.contains(&field) || OWN.contains(&field);
     own_fields(kind).is_none_or(is_own) || !is_known
 }
 
@@ -158,9 +172,9 @@ fn check_effect(kind: &str, field: &str) -> Result<(), WorkloadError> {
     Err(WorkloadError::NoEffect { kind, field, own: own.join(", ") })
 }
 
-/// Links have two flows each, so that there is nothing to choose.
+/// Links have two flows each, and a customer is a flow, so that there is nothing to choose.
 fn is_overridden(kind: &str, field: &str) -> bool {
-    kind == "links" && field == "flows"
+    ["links", "closed"].contains(&kind) && field == "flows"
 }
 
 /// Returns what is accepted and has no effect in a workload, in words.
@@ -210,7 +224,7 @@ impl Workload {
         let mut seen = Vec::new();
         let mut w = Workload::default();
         let (mut rate, mut on, mut off) = (None, Duration::from_us(100), Duration::from_us(100));
-        let mut links = 2;
+        let (mut links, mut population, mut think) = (2, 64, Duration::ZERO);
         for field in fields {
             let Some((key, value)) = field.split_once('=') else {
                 return Err(WorkloadError::Field(field.to_owned()));
@@ -229,6 +243,8 @@ impl Workload {
                 "ports" => w.ports = ports(value)?,
                 "flows" => w.flows = number("flows", value, 1..=1 << 20, "1 … 1048576")?,
                 "links" => links = number("links", value, 2..=1 << 20, "2 … 1048576")?,
+                "population" => population = number("population", value, 1..=1 << 20, "1 … 1048576")?,
+                "think" => think = value.parse()?,
                 "priorities" => w.priorities = number("priorities", value, 1..=8, "1 … 8")?,
                 "groups" => w.groups = number("groups", value, 1..=64, "1 … 64")?,
                 "duration" => w.duration = value.parse()?,
@@ -255,6 +271,10 @@ impl Workload {
                 }
                 w.flows = links;
                 Arrivals::Links { rate: rate_of_link(rate_text)?, count: links }
+            }
+            "closed" => {
+                w.flows = population;
+                Arrivals::Closed { population, think }
             }
             _ => return Err(WorkloadError::Kind(kind.to_owned())),
         };
@@ -304,18 +324,12 @@ fn ports(value: &str) -> Result<Vec<u32>, WorkloadError> {
 
 /// Reads frames per second: `10Mpps`, or `5Gbit` at the mean frame size with gap.
 fn pps(value: &str, sizes: &Sizes) -> Result<f64, WorkloadError> {
-    let Some(number) = value.strip_suffix("pps") else {
+    if !value.ends_with("pps") {
         let rate: Rate = value.parse()?;
         return Ok(rate.as_bps() as f64 / (8.0 * (sizes.mean() + FRAME_GAP as f64)));
-    };
-    let (number, scale) = match number.chars().last() {
-        Some('k') => (&number[..number.len() - 1], 1e3),
-        Some('M') => (&number[..number.len() - 1], 1e6),
-        Some('G') => (&number[..number.len() - 1], 1e9),
-        _ => (number, 1.0),
-    };
+    }
     let hint = "frames per second above 0 and below 1e10, e.g. 10Mpps, or bits, e.g. 5Gbit";
-    let pps = number.parse::<f64>().ok().map(|n| n * scale).filter(|n| *n > 0.0 && *n < 1e10);
+    let pps = PacketRate::parse(value).map(PacketRate::per_second);
     pps.ok_or_else(|| WorkloadError::Value { field: "rate", value: value.to_owned(), hint })
 }
 
@@ -340,7 +354,7 @@ impl Sizes {
         }
     }
 
-    fn draw(&self, rng: &mut Rng) -> u32 {
+    pub(crate) fn draw(&self, rng: &mut Rng) -> u32 {
         match self {
             Sizes::Fixed(size) => *size,
             Sizes::Imix => match rng.below(12) {
@@ -368,6 +382,7 @@ pub(crate) struct Generator<'a> {
     workload: &'a Workload,
     rng: Rng,
     rate: Rate,
+    framing: Framing,
     /// This port's index among the active ports, and their number.
     port: u32,
     ports: u32,
@@ -386,7 +401,7 @@ pub(crate) struct Generator<'a> {
 impl<'a> Generator<'a> {
     pub(crate) fn new(
         workload: &'a Workload,
-        rate: Rate,
+        (rate, framing): (Rate, Framing),
         port: u32,
         ports: u32,
         seed: u64,
@@ -397,11 +412,11 @@ impl<'a> Generator<'a> {
         let first = match workload.arrivals {
             Arrivals::Constant(pps) => Duration::from_secs_f64(f64::from(ports) / pps * rng.unit_f64()),
             Arrivals::LineRate | Arrivals::OnOff { .. } => {
-                let frame = Bytes(workload.sizes.mean() as u64 + FRAME_GAP);
+                let frame = Bytes(framing.with_gap(workload.sizes.mean() as u32));
                 let (span, _) = rate.transmission(frame, Fraction::ZERO);
                 Duration::from_ps(rng.below(span.as_ps().max(1)))
             }
-            Arrivals::Poisson(_) | Arrivals::List(_) | Arrivals::Links { .. } => Duration::ZERO,
+            _ => Duration::ZERO,
         };
         let burst_end = Time::ZERO;
         let at = Time::ZERO + first;
@@ -421,6 +436,7 @@ impl<'a> Generator<'a> {
             workload,
             rng,
             rate,
+            framing,
             port,
             ports,
             own_flows,
@@ -448,6 +464,7 @@ impl<'a> Generator<'a> {
                 self.wire(size);
             }
             Arrivals::Links { rate, .. } => return self.next_of_links(*rate),
+            Arrivals::Closed { .. } => return None,
             Arrivals::List(frames) => {
                 let index = self.port as usize + self.sent * self.ports as usize;
                 let &(at, given) = frames.get(index)?;
@@ -481,7 +498,7 @@ impl<'a> Generator<'a> {
     }
 
     fn wire(&mut self, size: u32) {
-        let (span, left) = self.rate.transmission(Bytes(u64::from(size) + FRAME_GAP), self.carried);
+        let (span, left) = self.rate.transmission(Bytes(self.framing.with_gap(size)), self.carried);
         self.at += span;
         self.carried = left;
     }
@@ -529,7 +546,7 @@ mod tests {
     fn frames(text: &str, port: u32, ports: u32, mbit: u64) -> Vec<Arrival> {
         let workload: Workload = text.parse().unwrap();
         let rate = Rate::from_bps(mbit * 1_000_000).unwrap();
-        let mut generator = Generator::new(&workload, rate, port, ports, 1, 0);
+        let mut generator = Generator::new(&workload, (rate, Framing::default()), port, ports, 1, 0);
         std::iter::from_fn(|| generator.next()).collect()
     }
 
@@ -574,7 +591,7 @@ mod tests {
         let workload = Workload { arrivals, ..Workload::default() };
         let rate = Rate::from_bps(100_000_000).unwrap();
         let frames = |port| {
-            let mut generator = Generator::new(&workload, rate, port, 2, 1, 0);
+            let mut generator = Generator::new(&workload, (rate, Framing::default()), port, 2, 1, 0);
             std::iter::from_fn(move || generator.next()).map(|f| (f.at, f.size)).collect::<Vec<_>>()
         };
         // The last frame is after the workload's 10 ms.
@@ -600,6 +617,10 @@ mod tests {
     fn errors_of_workloads_say_what_to_write() {
         for (text, says) in [
             ("links,links=4", "rate=128kbit"),
+            ("closed,population=0", "1 … 1048576"),
+            ("closed,rate=1Mpps", "population, think"),
+            ("closed,flows=3", "no effect"),
+            ("poisson,think=1us", "no effect"),
             ("links,rate=128kbit,links=1", "2 … 1048576"),
             ("fast", "line-rate"),
             ("poisson,rate=0pps", "10Mpps"),

@@ -270,7 +270,7 @@ fn a_run_stops_when_the_mean_latency_is_precise_enough() {
 fn errors_of_machines_name_the_line() {
     let head = "name = 't'\nsource = 't'\nports = { count = 1, rate = '1Gbit' }\n";
     for (text, line, says) in [
-        ("[[station]]\nname = 'a'\nrate = '0bit'", 6, "1bit … 800Gbit"),
+        ("[[station]]\nname = 'a'\nrate = '0bit'", 6, "1bit … 200Tbit"),
         ("[[station]]\nname = 'a'\nfixed = '5'", 6, "unit is missing"),
         ("[[station]]\nname = 'a'\n[[line]]\nname = 'a'", 7, "used twice"),
         ("[[cores]]\nname = 'c'\ncores = 0\nclock = '1GHz'", 5, "from 1 to 1024"),
@@ -283,7 +283,7 @@ fn errors_of_machines_name_the_line() {
         (
             "[[memory]]\nname = 'm'\nclock = '1GHz'\nread = { 4 = 18 }\nbandwidth = '0Gbit'",
             8,
-            "1bit … 800Gbit",
+            "1bit … 200Tbit",
         ),
         ("[[cores]]\nname = 'c'\ncores = 1\nclock = '1GHz'\nqueue = { limit = 0 }", 5, "above 0"),
         ("[[warp-drive]]\nname = 'w'", 4, "has no key 'warp-drive'"),

@@ -433,7 +433,7 @@ const MISTAKES: &[(&str, &[&str])] = &[
         &[
             "1:8: seed = -1 is out of range; write a number from 0 to 18446744073709551615",
             "5:21: there is no node 'bbo'; write \"bob\"",
-            "6:8: '0Mbit' is not a rate: it must be 1bit … 800Gbit (leave it out for unlimited); write rate = \"10Mbit\"",
+            "6:8: '0Mbit' is not a rate: it must be 1bit … 200Tbit (leave it out for unlimited); write rate = \"10Mbit\"",
             "7:9: delay is a whole number, not text; write delay = \"25ms\"",
             "8:8: '101%' is not a probability: it must be 0 … 100 %; write loss = \"1%\"",
             "9:9: queue = \"0p\" drops every packet; write queue = \"50p\"",

@@ -181,6 +181,8 @@ pub enum Extension {
     },
     /// Goes back to the default queue.
     PopQueue,
+    /// Applies a meter (OpenFlow 1.5 OFPAT_METER), which may drop the packet.
+    Meter(u32),
     /// Sets one bit to whether the frame is longer than this.
     CheckLen {
         /// Bytes of the frame without FCS.
@@ -396,6 +398,17 @@ impl Action {
         match self {
             Action::Group(id) => vec![*id],
             Action::Extension(extension) => extension.inner().iter().flat_map(Action::groups).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns the meters that it applies.
+    pub fn meters(&self) -> Vec<u32> {
+        match self {
+            Action::Extension(extension) => match **extension {
+                Extension::Meter(id) => vec![id],
+                _ => extension.inner().iter().flat_map(Action::meters).collect(),
+            },
             _ => Vec::new(),
         }
     }

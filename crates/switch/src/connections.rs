@@ -8,12 +8,15 @@ pub use fastpath_conntrack::{
     TrackRequest, Tracked,
 };
 
+use crate::extension::track::view;
 use fastpath_conntrack::{Conntrack, ConntrackCounters, ConntrackLimits};
 use fastpath_units::Time;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The seed of hashes and of random ports, so that the same packets always get the same.
 const SEED: u64 = 0x6374;
+/// Frames whose connections are fetched at the same time.
+const PREFETCHED_MAX: usize = 64;
 
 /// The connections of a switch.
 #[derive(Debug)]
@@ -39,12 +42,25 @@ impl Connections {
 
     /// Finds the connection of a packet, and commits one if that is asked for. Without a packet it
     /// is one that cannot be tracked.
-    pub fn track(&self, now: Time, packet: Option<&PacketView>, request: &TrackRequest) -> Tracked {
+    pub fn track(&self, now: Time, packet: Option<&PacketView<'_>>, request: &TrackRequest) -> Tracked {
         let mut table = self.lock();
         match packet {
             Some(packet) => table.track(now, packet, request),
             None => table.untrackable(),
         }
+    }
+
+    /// Fetches the connections of frames into the cache, if there are so many that most are not there.
+    pub fn prefetch<'a>(&self, frames: impl Iterator<Item = &'a [u8]>) {
+        if !self.lock().is_large() {
+            return;
+        }
+        let mut tuples = [FlowTuple::default(); PREFETCHED_MAX];
+        let mut count = 0;
+        for (tuple, view) in tuples.iter_mut().zip(frames.filter_map(view)) {
+            (*tuple, count) = (view.tuple, count + 1);
+        }
+        self.lock().prefetch(&tuples[..count]);
     }
 
     /// Returns the connections at a time, in the order of their zones and tuples.

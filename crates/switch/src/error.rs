@@ -37,6 +37,8 @@ pub enum Refusal {
     ActionMatchInconsistent(&'static str),
     #[error("a tag of EtherType {0:#06x} cannot be pushed")]
     ActionBadTag(u16),
+    #[error("meter {0} does not exist; add it first")]
+    ActionBadMeter(u32),
     #[error("field {0} cannot be set")]
     ActionBadSetType(&'static str),
     #[error("the value is not valid for field {0}")]
@@ -99,6 +101,10 @@ pub enum Refusal {
     GroupBadBucket(u32),
     #[error("a bucket of group {0} watches a port or group that does not exist")]
     GroupBadWatch(u32),
+    #[error("group {0} has no bucket {1}")]
+    GroupUnknownBucket(u32, u32),
+    #[error("group {0} has a bucket {1} already")]
+    GroupBucketExists(u32, u32),
     #[error("port {0:#x} does not exist")]
     PortUnknown(u32),
     #[error("meter {0} already exists")]
@@ -144,6 +150,7 @@ impl Refusal {
             Refusal::ActionBadTag(_) => (2, 12),
             Refusal::ActionBadSetType(_) => (2, 13),
             Refusal::ActionBadSetArgument(_) => (2, 15),
+            Refusal::ActionBadMeter(_) => (2, 17),
             Refusal::InstructionUnknown(_) => (3, 0),
             Refusal::InstructionBadTable(_) => (3, 2),
             Refusal::InstructionDuplicate => (3, 9),
@@ -171,6 +178,8 @@ impl Refusal {
             Refusal::GroupBadCommand(_) => (6, 11),
             Refusal::GroupBadBucket(_) => (6, 12),
             Refusal::GroupBadWatch(_) => (6, 13),
+            Refusal::GroupUnknownBucket(..) => (6, 15),
+            Refusal::GroupBucketExists(..) => (6, 16),
             Refusal::PortUnknown(_) => (7, 0),
             Refusal::MeterExists(_) => (12, 1),
             Refusal::MeterInvalid(_) => (12, 2),

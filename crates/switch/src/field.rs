@@ -478,6 +478,13 @@ impl Field {
         self.presence() as u64
     }
 
+    /// Returns whether the field goes with a packet through the tables but is not in the frame:
+    /// ports, metadata, registers, marks, tunnels.
+    pub fn is_pipeline(self) -> bool {
+        let is_late = self.presence_bit() == 0 && !self.info().name.starts_with("nsh_");
+        is_late || always_present() & self.presence_bit() != 0
+    }
+
     /// Returns whether a match may mask it.
     #[inline]
     pub fn is_maskable(self) -> bool {

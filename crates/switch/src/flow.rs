@@ -100,6 +100,8 @@ pub struct Flow {
     pub idle_timeout: u16,
     /// Seconds until it is removed; 0 for never.
     pub hard_timeout: u16,
+    /// A full table that evicts removes flows of the lowest importance first.
+    pub importance: u16,
     /// Its instructions.
     pub instructions: Arc<Instructions>,
     /// The packets that it matched.
@@ -130,6 +132,8 @@ pub struct FlowMod {
     pub idle_timeout: u16,
     /// Seconds; see [`Flow`].
     pub hard_timeout: u16,
+    /// See [`Flow`]. Messages before OpenFlow 1.4 do not say it: 0.
+    pub importance: u16,
     /// The priority of added flows, and of the flow that a strict command applies to.
     pub priority: u16,
     /// Deletions: only flows that output to this port; [`port::ANY`] for all.
@@ -218,10 +222,14 @@ pub enum RemovedReason {
     IdleTimeout = 0,
     /// Its hard timeout passed.
     HardTimeout = 1,
-    /// A flow-mod deleted it, or its meter was deleted.
+    /// A flow-mod deleted it.
     Delete = 2,
     /// Its group was deleted.
     GroupDelete = 3,
+    /// Its meter was deleted.
+    MeterDelete = 4,
+    /// The table was full, and another flow needed its place.
+    Eviction = 5,
 }
 
 impl AddAssign for Counters {
@@ -272,8 +280,18 @@ impl Instructions {
         Instructions { apply: actions.into(), ..Instructions::default() }
     }
 
+    /// Returns whether a flow with them uses this meter.
+    pub(crate) fn uses_meter(&self, id: u32) -> bool {
+        self.meter == Some(id) || self.actions().any(|action| action.meters().contains(&id))
+    }
+
+    /// Returns the meters that a flow with them uses.
+    pub(crate) fn meters(&self) -> impl Iterator<Item = u32> {
+        self.meter.into_iter().chain(self.actions().flat_map(Action::meters))
+    }
+
     /// Returns the clauses of conjunctions that a flow with them is.
-    pub(crate) fn clauses(&self) -> impl Iterator<Item = Clause> {
+    pub fn clauses(&self) -> impl Iterator<Item = Clause> {
         self.apply.iter().filter_map(|action| match action {
             Action::Extension(extension) => match **extension {
                 Extension::Conjunction { id, clause, clauses } => Some(Clause { id, clause, clauses }),
@@ -305,6 +323,7 @@ impl FlowMod {
             new_cookie: None,
             idle_timeout: 0,
             hard_timeout: 0,
+            importance: 0,
             priority,
             out_port: port::ANY,
             out_group: ANY_GROUP,
@@ -382,7 +401,8 @@ impl Flow {
 }
 
 impl Rule {
-    pub(crate) fn of((rank, flow): (&Rank, &Flow)) -> Rule {
+    /// Returns the rule of a flow.
+    pub fn of((rank, flow): (&Rank, &Flow)) -> Rule {
         let (rank, instructions) = (rank.clone(), Arc::clone(&flow.instructions));
         Rule { rank, serial: flow.serial, cookie: flow.cookie, instructions }
     }

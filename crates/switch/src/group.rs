@@ -14,6 +14,17 @@ pub const MAX: u32 = crate::action::GROUP_MAX;
 /// Every group, in deletions (OFPG_ALL).
 pub const ALL: u32 = 0xffff_fffc;
 
+/// The highest number of a bucket (OFPG_BUCKET_MAX).
+pub const BUCKET_MAX: u32 = 0xffff_ff00;
+/// A bucket of a request that gives it no number: it gets the lowest that is free.
+pub const BUCKET_UNNUMBERED: u32 = 0xffff_fffc;
+/// The first bucket of a group (OFPG_BUCKET_FIRST).
+pub const BUCKET_FIRST: u32 = 0xffff_fffd;
+/// The last bucket of a group (OFPG_BUCKET_LAST).
+pub const BUCKET_LAST: u32 = 0xffff_fffe;
+/// All buckets of a group (OFPG_BUCKET_ALL).
+pub const BUCKET_ALL: u32 = 0xffff_ffff;
+
 /// How a group selects buckets (OFPGT_; the numbers are the protocol's).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
@@ -31,6 +42,9 @@ pub enum GroupKind {
 /// One set of actions of a group.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Bucket {
+    /// Its number, by which OpenFlow 1.5 names it: [`BUCKET_UNNUMBERED`] in requests that give none.
+    /// Buckets of a group have different numbers.
+    pub id: u32,
     /// The share of the flows in a select group; 0 in other groups.
     pub weight: u16,
     /// The bucket is live while this port is live, or `watch_group` is; [`port::ANY`] for none.
@@ -81,13 +95,18 @@ pub enum GroupCommand {
     Modify,
     /// Deletes the group and the flows that use it.
     Delete,
+    /// Adds buckets behind this one, or at one end ([`BUCKET_FIRST`], [`BUCKET_LAST`]).
+    InsertBuckets(u32),
+    /// Removes this bucket, that at one end, or all ([`BUCKET_ALL`]).
+    RemoveBuckets(u32),
 }
 
 impl Bucket {
     /// Returns a bucket of weight 0 that is always live. A select group sends nothing to a bucket
     /// of weight 0; other groups ignore or refuse weights.
     pub fn new(actions: impl Into<Vec<Action>>) -> Bucket {
-        Bucket { weight: 0, watch_port: port::ANY, watch_group: ANY_GROUP, actions: actions.into() }
+        let (id, actions) = (BUCKET_UNNUMBERED, actions.into());
+        Bucket { id, weight: 0, watch_port: port::ANY, watch_group: ANY_GROUP, actions }
     }
 
     /// Returns the groups that it leads to: those that it sends packets to and the one that it

@@ -21,9 +21,9 @@ use crate::normal::ForwardingDecision;
 use crate::outcome::{
     DropReason, Learned, OUTCOMES_MAX, PacketIn, PacketInReason, PacketOutcome, has_room_for,
 };
-use crate::plan::Plan;
 use crate::port::{self, Port};
 use crate::switch::{self, Switch};
+use crate::trace::{Lookup, Trace, TraceEvent, Tracer};
 use fastpath_conntrack::{PacketView, TrackRequest, Tracked};
 use fastpath_units::Time;
 use fastpath_wire::Headers;
@@ -36,40 +36,33 @@ pub fn interp(switch: &mut Switch, now: Time, in_port: u32, frame: &[u8]) -> Vec
     receive(Walk::new(switch, now, in_port, frame))
 }
 
-/// Executes as [`interp`] does, but finds flows with an up-to-date plan: the same outcomes, sooner.
+/// Finds the flow of a packet sooner than by comparing every one.
+pub trait FindFlow {
+    /// Returns the rank of the flow that a packet with this key matches in a table.
+    fn find_flow(&self, table_id: u8, key: &Key) -> Option<&Rank>;
+}
+
+/// Executes as [`interp`] does, but finds flows by an up-to-date `finder`: the same outcomes,
+/// sooner.
 pub fn interp_by(
-    plan: &Plan,
+    finder: &dyn FindFlow,
     switch: &mut Switch,
     now: Time,
     in_port: u32,
     frame: &[u8],
 ) -> Vec<PacketOutcome> {
-    receive(Walk { plan: Some(plan), ..Walk::new(switch, now, in_port, frame) })
+    receive(Walk { finder: Some(finder), ..Walk::new(switch, now, in_port, frame) })
 }
 
-/// Executes as [`interp`] does, and also returns the lookup in each table.
-pub fn trace(
-    switch: &mut Switch,
-    now: Time,
-    in_port: u32,
-    frame: &[u8],
-) -> (Vec<Lookup>, Vec<PacketOutcome>) {
-    let mut lookups = Vec::new();
-    let outcomes = receive(Walk { lookups: Some(&mut lookups), ..Walk::new(switch, now, in_port, frame) });
-    (lookups, outcomes)
+/// Executes as [`interp`] does, and also returns the path of the packet.
+pub fn trace(switch: &mut Switch, now: Time, in_port: u32, frame: &[u8]) -> Trace {
+    let mut tracer = Tracer::new(key_of(&Packet::new(frame.to_vec(), in_port)));
+    let outcomes = receive(Walk { tracer: Some(&mut tracer), ..Walk::new(switch, now, in_port, frame) });
+    tracer.finish(outcomes)
 }
 
-/// The result of one table lookup.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Lookup {
-    /// The table.
-    pub table_id: u8,
-    /// The flow that matched, if any.
-    pub rank: Option<Rank>,
-    /// Its instructions.
-    pub instructions: Arc<Instructions>,
-    /// What connection tracking has said of the packet.
-    pub connection: ConnectionFields,
+fn key_of(packet: &Packet) -> Key {
+    Key::extract(&packet.frame, &Headers::parse(&packet.frame), packet.context)
 }
 
 fn receive(mut walk: Walk<'_>) -> Vec<PacketOutcome> {
@@ -107,8 +100,23 @@ pub fn packet_out(
     actions: &[Action],
     frame: &[u8],
 ) -> Result<Vec<PacketOutcome>, Refusal> {
-    switch::check_packet_out(switch, in_port, actions)?;
-    let mut walk = Walk::new(switch, now, in_port, frame);
+    packet_out_with(switch, now, &PipelineFields::of_port(in_port), actions, frame)
+}
+
+/// As [`packet_out`], for a packet that has further fields outside of its frame (OpenFlow 1.5). It
+/// also enters the tables with them.
+///
+/// The request is refused, and nothing has happened.
+pub fn packet_out_with(
+    switch: &mut Switch,
+    now: Time,
+    fields: &PipelineFields,
+    actions: &[Action],
+    frame: &[u8],
+) -> Result<Vec<PacketOutcome>, Refusal> {
+    switch::check_packet_out(switch, fields.in_port, actions)?;
+    let mut walk = Walk::new(switch, now, fields.in_port, frame);
+    (walk.entry, walk.packet.context) = (*fields, *fields);
     if frame.len() < 14 {
         walk.drop(DropReason::Runt);
     } else if walk.is_of_mirror() {
@@ -124,11 +132,13 @@ pub fn packet_out(
 struct Walk<'a> {
     switch: &'a mut Switch,
     /// Finds the flows; without it, every flow is compared.
-    plan: Option<&'a Plan>,
-    /// Collects the lookups, for [`trace`].
-    lookups: Option<&'a mut Vec<Lookup>>,
+    finder: Option<&'a dyn FindFlow>,
+    /// Collects the steps, for [`trace`].
+    tracer: Option<&'a mut Tracer>,
     now: Time,
     packet: Packet,
+    /// The fields outside of the frame with which the packet enters the tables.
+    entry: PipelineFields,
     set: ActionSet,
     /// Resubmits and clones inside each other, and all resubmits so far.
     depth: usize,
@@ -154,9 +164,10 @@ impl<'a> Walk<'a> {
         Walk {
             arrived: has_mirrors.then(|| (in_port, frame.to_vec())),
             switch,
-            plan: None,
-            lookups: None,
+            finder: None,
+            tracer: None,
             now,
+            entry: packet.context,
             packet,
             set: ActionSet::default(),
             depth: 0,
@@ -222,10 +233,21 @@ impl<'a> Walk<'a> {
         let outer = mem::take(&mut self.set);
         let end = self.enter(0, &mut packet);
         if end.is_continue() || packet.ending == Ending::Exit {
-            let actions: Vec<Action> = self.set.in_order().cloned().collect();
-            let _ = self.apply(&mut packet, &actions);
+            self.apply_set(&mut packet);
         }
         self.set = outer;
+        if let Some(tracer) = &mut self.tracer {
+            tracer.now = key_of(&packet);
+        }
+    }
+
+    /// Executes the action set.
+    fn apply_set(&mut self, packet: &mut Packet) {
+        let actions: Vec<Action> = self.set.in_order().cloned().collect();
+        if !actions.is_empty() {
+            self.note(|| TraceEvent::ActionSet);
+        }
+        let _ = self.apply(packet, &actions);
     }
 
     /// Executes tables from this one until a flow has no goto-table instruction.
@@ -247,23 +269,35 @@ impl<'a> Walk<'a> {
     #[inline(never)]
     fn lookup(&mut self, table_id: u8, packet: &Packet) -> Option<(Rank, Arc<Instructions>)> {
         let found = self.find(table_id, packet);
-        if let Some(lookups) = &mut self.lookups {
+        if let Some(tracer) = &mut self.tracer {
             let (rank, instructions) = found.clone().unzip();
             let instructions = instructions.unwrap_or_default();
-            lookups.push(Lookup { table_id, rank, instructions, connection: packet.context.connection });
+            tracer.now = key_of(packet);
+            tracer.look_up(&self.switch.tables()[usize::from(table_id)], rank.as_ref());
+            let (connection, key) = (packet.context.connection, tracer.now);
+            let lookup = Lookup { table_id, rank, instructions, connection, key };
+            tracer.note(self.depth, TraceEvent::Lookup(lookup));
         }
         found
     }
 
+    /// Notes a step of the packet, for [`trace`].
+    #[inline]
+    fn note(&mut self, event: impl FnOnce() -> TraceEvent) {
+        if let Some(tracer) = &mut self.tracer {
+            tracer.note(self.depth, event());
+        }
+    }
+
     fn find(&mut self, table_id: u8, packet: &Packet) -> Option<(Rank, Arc<Instructions>)> {
-        let key = Key::extract(&packet.frame, &Headers::parse(&packet.frame), packet.context);
+        let key = key_of(packet);
         let now = self.now;
         let table = self.switch.table_mut(table_id);
         table.lookups += 1;
         let (rank, cookie, serial, instructions) = {
-            let (rank, flow) = match self.plan {
+            let (rank, flow) = match self.finder {
                 None => table.find(&key)?,
-                Some(plan) => table.entry(&plan.table(table_id).lookup(&key)?.rank)?,
+                Some(finder) => table.entry(finder.find_flow(table_id, &key)?)?,
             };
             flow.count(now, packet.frame.len());
             (rank.clone(), flow.cookie, flow.serial, Arc::clone(&flow.instructions))
@@ -278,17 +312,8 @@ impl<'a> Walk<'a> {
 
     /// §5.9: executes the instructions of a flow except goto.
     fn execute(&mut self, packet: &mut Packet, instructions: &Instructions) -> ControlFlow<()> {
-        if let Some(id) = instructions.meter
-            && let Some(meter) = self.switch.meter_mut(id)
-        {
-            match meter.apply(self.now, packet.frame.len()) {
-                MeterResult::Pass => {}
-                MeterResult::Remark(levels) => edit::raise_drop_precedence(&mut packet.frame, levels),
-                MeterResult::Drop => {
-                    self.drop(DropReason::Meter);
-                    return Break(());
-                }
-            }
+        if let Some(id) = instructions.meter {
+            self.police(packet, id)?;
         }
         self.apply(packet, &instructions.apply)?;
         if instructions.clear == ClearActions::Clear {
@@ -304,7 +329,10 @@ impl<'a> Walk<'a> {
 
     /// Executes a list of actions in order.
     fn apply(&mut self, packet: &mut Packet, actions: &[Action]) -> ControlFlow<()> {
-        actions.iter().try_for_each(|action| perform(action, packet, self))
+        actions.iter().try_for_each(|action| {
+            self.note(|| TraceEvent::Action(action.clone()));
+            perform(action, packet, self)
+        })
     }
 
     fn choose(&self, packet: &Packet, id: u32) -> Vec<usize> {
@@ -364,6 +392,22 @@ impl Effects for Walk<'_> {
         others.map(|(number, _)| number).collect()
     }
 
+    /// §5.7: applies a meter.
+    fn police(&mut self, packet: &mut Packet, id: u32) -> ControlFlow<()> {
+        let Some(meter) = self.switch.meter_mut(id) else { return Continue(()) };
+        let result = meter.apply(self.now, packet.frame.len());
+        self.note(|| TraceEvent::Metered { id, result });
+        match result {
+            MeterResult::Pass => {}
+            MeterResult::Remark(levels) => edit::raise_drop_precedence(&mut packet.frame, levels),
+            MeterResult::Drop => {
+                self.drop(DropReason::Meter);
+                return Break(());
+            }
+        }
+        Continue(())
+    }
+
     fn bridging(&self) -> &Arc<Bridging> {
         self.switch.bridging()
     }
@@ -371,7 +415,10 @@ impl Effects for Walk<'_> {
     fn locate(&mut self, packet: &Packet, vlan: u16) -> ForwardingDecision {
         let switch = &*self.switch;
         let may_send = |number| switch.port(number).is_some_and(Port::may_send);
-        switch.normal().forward(self.now, packet.context.in_port, vlan, &packet.frame, may_send)
+        let located =
+            switch.normal().forward(self.now, packet.context.in_port, vlan, &packet.frame, may_send);
+        self.note(|| TraceEvent::Located(located));
+        located
     }
 
     fn passes_meter(&mut self, packet: &mut Packet, id: u32) -> bool {
@@ -408,9 +455,10 @@ impl Effects for Walk<'_> {
         })));
     }
 
-    /// Sends the packet, as changed so far, into table 0 without metadata and tunnel id.
+    /// Sends the packet, as changed so far, into table 0 with the fields outside of the frame that it
+    /// came with.
     fn enter_tables(&mut self, packet: &Packet) {
-        let context = PipelineFields::of_port(packet.context.in_port);
+        let context = PipelineFields { in_port: packet.context.in_port, ..self.entry };
         self.packet = Packet { context, ..packet.clone() };
         let before = self.outcomes.len();
         self.pipeline();
@@ -465,8 +513,7 @@ impl Effects for Walk<'_> {
         self.depth += 1;
         let end = self.enter(table, packet);
         if end.is_continue() || packet.ending == Ending::Exit {
-            let actions: Vec<Action> = self.set.in_order().cloned().collect();
-            let _ = self.apply(packet, &actions);
+            self.apply_set(packet);
         }
         self.depth -= 1;
         self.set = outer;
@@ -474,8 +521,13 @@ impl Effects for Walk<'_> {
         if packet.ending == Ending::Bound { Break(()) } else { Continue(()) }
     }
 
-    fn track(&mut self, packet: Option<&PacketView>, request: &TrackRequest) -> Tracked {
-        self.switch.connections().track(self.now, packet, request)
+    fn track(&mut self, packet: Option<&PacketView<'_>>, request: &TrackRequest) -> Tracked {
+        let tracked = self.switch.connections().track(self.now, packet, request);
+        self.note(|| {
+            let Tracked { state, mark, label, original, .. } = tracked;
+            TraceEvent::Tracked(ConnectionFields { state, zone: request.zone, mark, label, original })
+        });
+        tracked
     }
 
     fn may_send(&self, number: u32) -> bool {
@@ -512,6 +564,10 @@ impl Effects for Walk<'_> {
     /// §5.6: each selected bucket processes its own copy; the packet itself stays as it is.
     fn group(&mut self, packet: &Packet, id: u32) {
         let chosen = self.choose(packet, id);
+        let is_hashed = self.switch.group(id).is_some_and(|group| group.kind == GroupKind::Select);
+        if let Some(tracer) = self.tracer.as_mut().filter(|_| is_hashed) {
+            tracer.look_at_hash();
+        }
         let Some(group) = self.switch.group_mut(id) else { return self.drop(DropReason::NoBucket) };
         group.counters.count(packet.frame.len());
         let buckets = Arc::clone(&group.buckets);
@@ -527,6 +583,9 @@ impl Effects for Walk<'_> {
             }
             let actions: Vec<Action> = ActionSet::of(&buckets[index].actions).in_order().cloned().collect();
             let before = self.outcomes.len();
+            self.depth += 1;
+            self.note(|| TraceEvent::Bucket { group: id, bucket: index });
+            self.depth -= 1;
             self.clone_of(packet, &actions);
             if self.outcomes.len() == before {
                 self.drop(DropReason::NoOutput);

@@ -377,7 +377,7 @@ fn deleting_a_group_or_meter_takes_its_flows_along() {
     let removed = switch.meter_mod(at(0), &meter).unwrap();
     assert_eq!(
         removed.iter().map(|r| (r.table_id, r.reason)).collect::<Vec<_>>(),
-        [(1, RemovedReason::Delete)]
+        [(1, RemovedReason::MeterDelete)]
     );
 }
 

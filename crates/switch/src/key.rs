@@ -106,6 +106,12 @@ impl PipelineFields {
         PipelineFields { in_port, ..PipelineFields::default() }
     }
 
+    /// Returns the value of a field that registers are parts of; 0 for another.
+    pub fn register(&self, field: Field) -> u128 {
+        let place = REGISTERS.iter().position(|other| *other == field);
+        place.map_or(0, |place| self.registers[place])
+    }
+
     /// Changes a field that is not in the frame; returns false if it is in the frame, or none that
     /// can be changed.
     pub fn set(&mut self, field: Field, value: u128) -> bool {
@@ -240,7 +246,7 @@ impl Key {
     }
 
     /// Returns the bits at the position of the field, whether or not it is present.
-    pub(crate) fn bits(&self, field: Field) -> u128 {
+    pub fn bits(&self, field: Field) -> u128 {
         let info = field.info();
         let word = usize::from(info.word);
         if info.bits == 128 {

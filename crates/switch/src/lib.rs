@@ -19,7 +19,7 @@
 //! | actions and match fields, with their names and numbers | [`action`], [`field`] |
 //! | executing packets | [`interp`](mod@interp), and for data paths [`execute`] |
 //! | connections that packets belong to | [`connections`] |
-//! | lookup structures, to generate code from | [`plan`], [`key`], [`edit`], [`normal`] |
+//! | what code is generated from, beside plans | [`key`], [`edit`], [`normal`] |
 //! | VLANs of ports, and mirrors | [`bridging`] |
 //! | generated rule sets and keys, to measure with | [`workload`] |
 //!
@@ -33,6 +33,7 @@ mod check;
 pub mod connections;
 pub mod edit;
 mod error;
+mod eviction;
 pub mod execute;
 pub mod extension;
 pub mod field;
@@ -50,11 +51,11 @@ pub mod normal;
 mod nsh;
 pub mod nxm;
 pub mod outcome;
-pub mod plan;
 pub mod port;
 pub mod reason;
 mod switch;
 mod table;
+pub mod trace;
 mod version;
 pub mod workload;
 
@@ -62,20 +63,19 @@ pub use action::{Action, ActionSet};
 pub use bridging::Bridging;
 pub use connections::Connections;
 pub use error::Refusal;
-pub use execute::{Executor, Outbox, Planned, Verdict};
+pub use execute::{Executor, Outbox, Verdict};
 pub use extension::Extension;
 pub use field::Field;
 pub use flow::{
     Counters, Flow, FlowCommand, FlowFilter, FlowMod, Instructions, Rank, Removed, RemovedReason,
 };
 pub use group::{Bucket, Group, GroupCommand, GroupKind, GroupMod};
-pub use interp::{interp, interp_by, packet_out};
+pub use interp::{FindFlow, interp, interp_by, packet_out};
 pub use key::{ConnectionFields, Depth, Key, PipelineFields};
 pub use limits::Limits;
 pub use matching::{FieldMatch, Match, Term};
 pub use meter::{Band, BandKind, Meter, MeterCommand, MeterMod};
 pub use outcome::PacketOutcome;
-pub use plan::{Plan, TablePlan};
 pub use port::{Port, PortCounters};
 pub use switch::Switch;
 pub use table::{Changes, ClearedFlows, FlowChange, Table};

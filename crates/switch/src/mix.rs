@@ -13,7 +13,7 @@ pub fn mix<const N: usize>(value: &[u64; N]) -> u64 {
 
 /// Returns the hash of words, as [`mix`] does of a value.
 #[inline]
-pub(crate) fn hash_of(words: impl Iterator<Item = u64>) -> u64 {
+pub fn hash_of(words: impl Iterator<Item = u64>) -> u64 {
     words.fold(0u64, |hash, word| {
         let product = u128::from(hash ^ word ^ OFFSET) * u128::from(MULTIPLIER);
         (product >> 64) as u64 ^ product as u64

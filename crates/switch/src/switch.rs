@@ -4,6 +4,7 @@
 //!
 //! Read first: OpenFlow 1.3.5 §6.4 (flows), §6.5 (groups), §6.6 (meters).
 
+mod buckets;
 mod groups;
 
 use crate::bridging::Bridging;
@@ -205,7 +206,7 @@ impl Switch {
     /// Returns the number of flows that use a meter (`flow_count` of its statistics).
     pub fn meter_references(&self, id: u32) -> usize {
         let flows = self.tables.iter().flat_map(Table::flows);
-        flows.filter(|(_, flow)| flow.instructions.meter == Some(id)).count()
+        flows.filter(|(_, flow)| flow.instructions.uses_meter(id)).count()
     }
 
     /// Returns the flows that a filter selects, in the order of tables and lookup.
@@ -264,7 +265,7 @@ impl Switch {
     pub fn all_meter_references(&self) -> BTreeMap<u32, usize> {
         let mut counts = BTreeMap::new();
         let flows = self.tables.iter().flat_map(Table::flows);
-        let used = flows.filter_map(|(_, flow)| flow.instructions.meter);
+        let used = flows.flat_map(|(_, flow)| flow.instructions.meters());
         used.for_each(|id| *counts.entry(id).or_default() += 1);
         counts
     }
@@ -286,7 +287,7 @@ impl Switch {
         if !is_delete {
             let owner = match request.version {
                 Version::V10 => ActionsOf::FlowOf10,
-                Version::V13 => ActionsOf::Flow(matching),
+                _ => ActionsOf::Flow(matching),
             };
             check::instructions(&self.targets(), *table_id, owner, instructions)?;
         }
@@ -302,7 +303,7 @@ impl Switch {
         self.generation += 1;
         let mut removed = Vec::new();
         match request.command {
-            FlowCommand::Add => self.add_flow(now, request)?,
+            FlowCommand::Add => removed.extend(self.add_or_evict(now, request)?),
             FlowCommand::Modify | FlowCommand::ModifyStrict => self.modify_flows(now, request)?,
             FlowCommand::Delete | FlowCommand::DeleteStrict => removed = self.delete_flows(now, request),
         }
@@ -460,6 +461,41 @@ impl Switch {
         is_added
     }
 
+    /// Makes a table evict flows when it is full, or ends that (OFPTC_EVICTION).
+    ///
+    /// # Panics
+    /// If the switch has no table of this number.
+    pub fn set_evicts(&mut self, table_id: u8, evicts: bool) {
+        self.table_mut(table_id).set_evicts(evicts);
+    }
+
+    /// Adds a flow. A full table may evict another, which is returned.
+    fn add_or_evict(&mut self, now: Time, request: &FlowMod) -> Result<Option<Removed>, Refusal> {
+        let added = self.add_flow(now, request);
+        let (Err(full @ Refusal::FlowTableFull(id)), Some(table)) =
+            (added, self.tables.get_mut(usize::from(request.table_id)))
+        else {
+            return added.map(|()| None);
+        };
+        // A lack of room for actions is not mended by one flow less.
+        if table.len() < self.limits.flows {
+            return Err(full);
+        }
+        let Some(rank) = table.evictable(request.importance).cloned() else { return Err(full) };
+        let evicted = table.take(id, &rank, RemovedReason::Eviction, now);
+        match self.add_flow(now, request) {
+            Ok(()) => Ok(evicted),
+            Err(refusal) => {
+                // It comes back as it was.
+                let table = self.table_mut(id);
+                if let Some(removed) = evicted {
+                    let _ = table.insert(removed.rank, |_| Ok::<_, Refusal>(removed.flow));
+                }
+                Err(refusal)
+            }
+        }
+    }
+
     fn add_flow(&mut self, now: Time, request: &FlowMod) -> Result<(), Refusal> {
         let rank = Rank::new(request.priority, request.matching.clone());
         let more = request.instructions.room();
@@ -492,6 +528,7 @@ impl Switch {
                 flags: request.flags,
                 idle_timeout: request.idle_timeout,
                 hard_timeout: request.hard_timeout,
+                importance: request.importance,
                 instructions: known.share(&request.instructions),
                 counters,
                 added: now,
@@ -553,6 +590,18 @@ impl Switch {
         tables.flat_map(|(id, table)| table.take_all((id, RemovedReason::Delete, now), is_selected)).collect()
     }
 
+    /// Returns the flows that a modification would change, as they are; none for other requests.
+    pub fn modified_by(&self, request: &FlowMod) -> Vec<(u8, Rank, Flow)> {
+        if !matches!(request.command, FlowCommand::Modify | FlowCommand::ModifyStrict) {
+            return Vec::new();
+        }
+        let known = |(table_id, rank): (u8, Rank)| {
+            let flow = self.tables.get(usize::from(table_id))?.flow(&rank)?.clone();
+            Some((table_id, rank, flow))
+        };
+        self.selected_by(request).into_iter().filter_map(known).collect()
+    }
+
     /// Returns the flows that a modification or strict deletion applies to.
     fn selected_by(&self, request: &FlowMod) -> Vec<(u8, Rank)> {
         let filter = FlowFilter::of(request);
@@ -592,9 +641,8 @@ impl Switch {
             MeterCommand::Delete if id == meter::ALL => {
                 self.meters.clear();
                 self.generation += 1;
-                return Ok(
-                    self.remove_flows(now, RemovedReason::Delete, |flow| flow.instructions.meter.is_some())
-                );
+                let uses_one = |flow: &Flow| flow.instructions.meters().next().is_some();
+                return Ok(self.remove_flows(now, RemovedReason::MeterDelete, uses_one));
             }
             MeterCommand::Delete => {
                 // As with groups, deleting a meter that does not exist is not an error.
@@ -602,9 +650,8 @@ impl Switch {
                     return Ok(Vec::new());
                 }
                 self.generation += 1;
-                return Ok(
-                    self.remove_flows(now, RemovedReason::Delete, |flow| flow.instructions.meter == Some(id))
-                );
+                let uses_it = |flow: &Flow| flow.instructions.uses_meter(id);
+                return Ok(self.remove_flows(now, RemovedReason::MeterDelete, uses_it));
             }
             MeterCommand::Add if self.meters.contains_key(&id) => return Err(Refusal::MeterExists(id)),
             MeterCommand::Add if self.meters.len() >= self.limits.meters => {

@@ -1,6 +1,7 @@
 //! One table: its flows in the order of lookup, their deadlines, and the changes since they were
 //! last taken.
 
+use crate::eviction::EvictionOrder;
 use crate::extension;
 use crate::field::Field;
 use crate::flow::{Counters, Flow, FlowMod, Rank, Removed, RemovedReason, Rule};
@@ -18,7 +19,7 @@ const CHANGES_MAX: usize = 1 << 20;
 /// A flow table.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    flows: BTreeMap<Rank, Entry>,
+    flows: BTreeMap<Rank, FlowEntry>,
     /// The time to check each flow that has timeouts. A matching packet does not update this time,
     /// so it may be early.
     deadlines: BTreeSet<(Time, Rank)>,
@@ -29,6 +30,7 @@ pub struct Table {
     /// The flows that are clauses of conjunctions.
     clauses: usize,
     learners: Learners,
+    eviction: EvictionOrder,
     changes: Changes,
     /// Packets that were looked up here.
     pub(crate) lookups: u64,
@@ -39,13 +41,13 @@ pub struct Table {
 /// The flows that were in a table before it was cleared. Dropping them takes long if they are many.
 #[derive(Debug)]
 pub struct ClearedFlows {
-    _flows: BTreeMap<Rank, Entry>,
+    _flows: BTreeMap<Rank, FlowEntry>,
     _deadlines: BTreeSet<(Time, Rank)>,
 }
 
 /// A flow and its entry in the deadlines.
 #[derive(Clone, Debug)]
-struct Entry {
+struct FlowEntry {
     flow: Flow,
     listed: Option<Time>,
 }
@@ -188,7 +190,7 @@ impl Table {
     }
 
     /// Counts a flow that is added.
-    fn entered(&mut self, rank: &Rank, flow: Flow) -> Entry {
+    fn entered(&mut self, rank: &Rank, flow: Flow) -> FlowEntry {
         let listed = flow.deadline().map(|(at, _)| at);
         if let Some(at) = listed {
             self.deadlines.insert((at, rank.clone()));
@@ -198,14 +200,16 @@ impl Table {
         self.reported += usize::from(flow.is_reported());
         self.clauses += usize::from(flow.instructions.is_clause());
         self.learners.add(&flow.instructions);
-        Entry { flow, listed }
+        self.eviction.add(rank, &flow, listed);
+        FlowEntry { flow, listed }
     }
 
     /// Stops counting a flow that goes.
-    fn forget(&mut self, rank: &Rank, Entry { flow, listed }: &Entry) {
+    fn forget(&mut self, rank: &Rank, FlowEntry { flow, listed }: &FlowEntry) {
         if let Some(at) = *listed {
             self.deadlines.remove(&(at, rank.clone()));
         }
+        self.eviction.remove(rank, flow, *listed);
         self.room -= flow.room();
         self.reported -= usize::from(flow.is_reported());
         self.clauses -= usize::from(flow.instructions.is_clause());
@@ -214,7 +218,7 @@ impl Table {
 
     /// Changes one flow in place. Its match, priority and timeouts stay.
     pub(crate) fn update(&mut self, rank: &Rank, change: impl FnOnce(&mut Flow)) {
-        if let Some(Entry { flow, .. }) = self.flows.get_mut(rank) {
+        if let Some(FlowEntry { flow, .. }) = self.flows.get_mut(rank) {
             self.room -= flow.room();
             self.clauses -= usize::from(flow.instructions.is_clause());
             self.learners.remove(&flow.instructions);
@@ -230,7 +234,7 @@ impl Table {
     /// of
     /// this rank that is as requested.
     pub(crate) fn renew(&mut self, rank: &Rank, now: Time, request: &FlowMod) -> bool {
-        let Some(Entry { flow, .. }) = self.flows.get_mut(rank) else { return false };
+        let Some(FlowEntry { flow, .. }) = self.flows.get_mut(rank) else { return false };
         let timeouts = (flow.idle_timeout, flow.hard_timeout);
         let is_equal = timeouts == (request.idle_timeout, request.hard_timeout)
             && (flow.cookie, flow.flags) == (request.cookie, request.flags)
@@ -276,6 +280,26 @@ impl Table {
         self.reported == 0
     }
 
+    /// Returns whether it evicts flows when it is full.
+    pub fn evicts(&self) -> bool {
+        self.eviction.is_on()
+    }
+
+    /// Begins or ends to evict flows when it is full.
+    pub(crate) fn set_evicts(&mut self, evicts: bool) {
+        if !evicts {
+            self.eviction.end();
+        } else if !self.evicts() {
+            let flows = self.flows.iter().map(|(rank, entry)| (rank, &entry.flow, entry.listed));
+            self.eviction.begin(flows);
+        }
+    }
+
+    /// Returns the flow that goes first to make room for one of this importance.
+    pub(crate) fn evictable(&self, importance: u16) -> Option<&Rank> {
+        self.eviction.first(importance)
+    }
+
     /// Returns whether a flow teaches others that go with it.
     pub(crate) fn has_learners(&self) -> bool {
         !self.learners.is_empty()
@@ -293,7 +317,8 @@ impl Table {
 
     /// Removes all flows without a report.
     pub(crate) fn clear(&mut self) -> ClearedFlows {
-        let Table { flows, deadlines, room, reported, clauses, changes, .. } = self;
+        let Table { flows, deadlines, room, reported, clauses, changes, eviction, .. } = self;
+        eviction.clear();
         (*room, *reported, *clauses, *changes) = (0, 0, 0, Changes::Many);
         ClearedFlows { _flows: mem::take(flows), _deadlines: mem::take(deadlines) }
     }
@@ -324,7 +349,9 @@ impl Table {
                 }
                 // It was used since then: check it again at its new deadline.
                 later => {
+                    self.eviction.remove(&rank, &entry.flow, entry.listed);
                     entry.listed = later.map(|(due, _)| due);
+                    self.eviction.add(&rank, &entry.flow, entry.listed);
                     self.deadlines.remove(&(at, rank.clone()));
                     self.deadlines.extend(later.map(|(due, _)| (due, rank)));
                 }
@@ -350,9 +377,10 @@ impl Table {
         (table_id, reason, at): (u8, RemovedReason, Time),
         is_selected: impl Fn(&Rank, &Flow) -> bool,
     ) -> Vec<Removed> {
-        let Table { flows, deadlines, room, reported, clauses, learners, changes, .. } = self;
+        let Table { flows, deadlines, room, reported, clauses, learners, changes, eviction, .. } = self;
         let gone = flows.extract_if(.., |rank, entry| is_selected(rank, &entry.flow));
-        let tell = |(rank, Entry { flow, listed }): (Rank, Entry)| {
+        let tell = |(rank, FlowEntry { flow, listed }): (Rank, FlowEntry)| {
+            eviction.remove(&rank, &flow, listed);
             if let Some(at) = listed {
                 deadlines.remove(&(at, rank.clone()));
             }

@@ -9,11 +9,15 @@ pub enum Version {
     /// OpenFlow 1.3.
     #[default]
     V13 = 4,
+    /// OpenFlow 1.4.
+    V14 = 5,
+    /// OpenFlow 1.5.
+    V15 = 6,
 }
 
 impl Version {
     /// All versions, lowest first.
-    pub const ALL: [Version; 2] = [Version::V10, Version::V13];
+    pub const ALL: [Version; 4] = [Version::V10, Version::V13, Version::V14, Version::V15];
 
     /// Returns the number in the header of messages.
     pub const fn number(self) -> u8 {
@@ -30,6 +34,8 @@ impl Version {
         match self {
             Version::V10 => "1.0",
             Version::V13 => "1.3",
+            Version::V14 => "1.4",
+            Version::V15 => "1.5",
         }
     }
 }

@@ -20,6 +20,12 @@ const BLOCK_LEN: usize = 1 << 18;
 const LONG_FRAMES_LEN: c_int = 16 << 20;
 /// `ETH_P_ALL`, in network byte order.
 const ALL_PROTOCOLS: u16 = (libc::ETH_P_ALL as u16).to_be();
+/// A group that splits frames by a hash of their flows, PACKET_FANOUT_HASH (linux/if_packet.h).
+const FANOUT_HASH: c_int = 0;
+/// The same, with a number of the kernel's choice: PACKET_FANOUT_FLAG_UNIQUEID.
+const FANOUT_UNIQUE_ID: c_int = (FANOUT_HASH | 0x2000) << 16;
+/// The number of a group, beside its kind and flags.
+const FANOUT_ID_MASK: c_int = 0xffff;
 /// Binds to an interface without receiving from it (packet(7)).
 const NO_PROTOCOL: u16 = 0;
 
@@ -73,6 +79,31 @@ impl PacketSocket {
         socket.be_promiscuous(index)?;
         socket.bind(index, ALL_PROTOCOLS)?;
         Ok(socket)
+    }
+
+    /// Opens sockets on the interface with this index, between which the kernel splits the frames
+    /// that arrive by a hash of their flows (PACKET_FANOUT_HASH). Frames of a flow come to one
+    /// socket, in order. Each socket has a ring as [`PacketSocket::open`] says.
+    pub fn open_group(
+        index: u32,
+        count: usize,
+        frame_len: usize,
+        slots: usize,
+    ) -> io::Result<Vec<PacketSocket>> {
+        let open = |_| PacketSocket::open(index, frame_len, slots);
+        let mut sockets = (0..count).map(open).collect::<io::Result<Vec<PacketSocket>>>()?;
+        let mut group = FANOUT_UNIQUE_ID;
+        for socket in &sockets {
+            set_option(socket.as_fd(), libc::SOL_PACKET, libc::PACKET_FANOUT, group)?;
+            // The kernel has chosen a free number, which the other sockets join.
+            let joined = get_option(socket.as_fd(), libc::SOL_PACKET, libc::PACKET_FANOUT, 0 as c_int)?;
+            group = joined & FANOUT_ID_MASK | FANOUT_HASH << 16;
+        }
+        // Until it had joined, each socket received all frames.
+        for socket in &mut sockets {
+            let _ = (0..slots).all(|_| socket.receive(|_| ()).is_some());
+        }
+        Ok(sockets)
     }
 
     /// Opens a socket on the interface with this index that only sends.

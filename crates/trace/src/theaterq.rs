@@ -120,7 +120,7 @@ fn pace(line: usize, cell: &str) -> Result<TraceRate, Mistake> {
         0 => Ok(TraceRate::Paused),
         bps => {
             let what = || format!("RATE {bps} is too fast");
-            let rate = Rate::from_bps(bps).ok_or_else(|| mistake(line, what(), "write up to 800 Gbit/s"))?;
+            let rate = Rate::from_bps(bps).ok_or_else(|| mistake(line, what(), "write up to 200 Tbit/s"))?;
             Ok(TraceRate::Rate(rate))
         }
     }

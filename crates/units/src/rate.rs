@@ -9,7 +9,7 @@ use std::str::FromStr;
 /// Picoseconds in one second.
 const PS_PER_S: u64 = 1_000_000_000_000;
 
-/// A rate on the wire, 1 bit/s … 800 Gbit/s. An unlimited rate is `None` of `Option<Rate>`.
+/// A rate on the wire, 1 bit/s … 200 Tbit/s. An unlimited rate is `None` of `Option<Rate>`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Rate(NonZeroU64);
 
@@ -24,8 +24,8 @@ impl Fraction {
 }
 
 impl Rate {
-    /// The fastest rate: 800 Gbit/s.
-    pub const MAX: Rate = Rate(NonZeroU64::new(800_000_000_000).unwrap());
+    /// The fastest rate: 200 Tbit/s.
+    pub const MAX: Rate = Rate(NonZeroU64::new(200_000_000_000_000).unwrap());
 
     /// Returns the rate of `bits` per second, or `None` for 0 and above [`Rate::MAX`].
     #[inline]
@@ -109,6 +109,7 @@ const UNITS: &[Unit] = &[
     Unit { names: &["kbit", "Kbit", "kb", "Kb", "kbit/s"], scale: 1_000 },
     Unit { names: &["Mbit", "mbit", "Mb", "mb", "Mbit/s"], scale: 1_000_000 },
     Unit { names: &["Gbit", "gbit", "Gb", "gb", "Gbit/s"], scale: 1_000_000_000 },
+    Unit { names: &["Tbit", "tbit", "Tb", "tb", "Tbit/s"], scale: 1_000_000_000_000 },
 ];
 
 impl FromStr for Rate {
@@ -128,7 +129,7 @@ impl FromStr for Rate {
         Rate::from_bps(bits).ok_or_else(|| ParseError {
             text: text.trim().to_owned(),
             what: "rate",
-            reason: ParseErrorKind::OutOfRange("1bit … 800Gbit (leave it out for unlimited)"),
+            reason: ParseErrorKind::OutOfRange("1bit … 200Tbit (leave it out for unlimited)"),
             example: EXAMPLE,
         })
     }
@@ -136,8 +137,13 @@ impl FromStr for Rate {
 
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let units: &[(u64, &str)] =
-            &[(1_000_000_000, "Gbit"), (1_000_000, "Mbit"), (1_000, "kbit"), (1, "bit")];
+        let units: &[(u64, &str)] = &[
+            (1_000_000_000_000, "Tbit"),
+            (1_000_000_000, "Gbit"),
+            (1_000_000, "Mbit"),
+            (1_000, "kbit"),
+            (1, "bit"),
+        ];
         parse::print(f, self.0.get(), units, "bit")
     }
 }
@@ -156,7 +162,7 @@ mod tests {
         assert_eq!("1.5Mb".parse(), Ok(rate(1_500_000)));
         assert_eq!("100Gbit".parse(), Ok(rate(100_000_000_000)));
         assert_eq!("7bit".parse(), Ok(rate(7)));
-        for text in ["0bit", "0", "801Gbit", "ten", "10", "0.5bit", "10MB"] {
+        for text in ["0bit", "0", "201Tbit", "ten", "10", "0.5bit", "10MB"] {
             assert!(text.parse::<Rate>().is_err(), "{text}");
         }
     }
@@ -195,7 +201,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn a_carried_remainder_can_be_added_after_the_division(bps in 1u64..=800_000_000_000, a: u32, b: u32) {
+        fn a_carried_remainder_can_be_added_after_the_division(bps in 1u64..=200_000_000_000_000, a: u32, b: u32) {
             let rate = rate(bps);
             let carried = rate.transmission(Bytes(a.into()), Fraction::ZERO).1;
             let alone = rate.transmission(Bytes(b.into()), Fraction::ZERO);
@@ -214,7 +220,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn any_sequence_of_frames_takes_exactly_its_bits_divided_by_the_rate(
-            bps in 1u64..=800_000_000_000,
+            bps in 1u64..=200_000_000_000_000,
             sizes in proptest::collection::vec(0u64..3_000_000, 1..50),
         ) {
             let mut carried = Fraction::ZERO;
@@ -229,7 +235,7 @@ mod tests {
         }
 
         #[test]
-        fn a_printed_rate_parses_to_the_same_value(bps in 1u64..=800_000_000_000) {
+        fn a_printed_rate_parses_to_the_same_value(bps in 1u64..=200_000_000_000_000) {
             proptest::prop_assert_eq!(rate(bps).to_string().parse::<Rate>(), Ok(rate(bps)));
         }
     }

@@ -7,7 +7,9 @@ use clap::{Args, Subcommand};
 use fastpath::link_loads::LinkLoads;
 use fastpath::origin::{of_running, with_origin};
 use fastpath_engine::Report;
-use fastpath_engine::control::{Changes, Request, Response, Setting, call};
+use fastpath_engine::control::{
+    Changes, ConnectionList, ConnectionReport, Flush, Request, Response, Setting, call,
+};
 use fastpath_lab::{control_socket, only_lab};
 use serde_json::{Map, Value};
 use std::io::{self, IsTerminal, Write};
@@ -64,6 +66,22 @@ enum Action {
     },
     /// Show links, ports, lateness and frame accounting.
     Report(Show),
+    /// Show or end the connections that OpenFlow nodes track.
+    ///
+    /// One a line, in the words of 'ovs-appctl dpctl/dump-conntrack'.
+    Connections {
+        /// Only those of this zone.
+        zone: Option<u16>,
+        /// Only those of this OpenFlow node.
+        #[arg(long, value_name = "NODE")]
+        node: Option<String>,
+        /// End them.
+        #[arg(long, conflicts_with = "json")]
+        flush: bool,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Set parameters of links, all at one instant.
     ///
     /// Frames in the links stay there. Parameters driven by an active trace cannot be set.
@@ -164,12 +182,49 @@ impl Ctl {
                 let sample = || report(ask(Request::Report)?);
                 top(json, interval, sample, &mut io::stdout().lock())?;
             }
+            Action::Connections { zone, node, flush: true, .. } => {
+                let Response::Flushed(ended) = ask(Request::Flush(Flush { node, zone }))? else {
+                    bail!("the engine did not say which connections ended (another version of fastpath?)");
+                };
+                writeln!(io::stdout(), "{} connections ended", ended.connections)?;
+            }
+            Action::Connections { zone, node, json, .. } => {
+                let Response::Connections(mut list) = ask(Request::Connections)? else {
+                    bail!("the engine did not list its connections (another version of fastpath?)");
+                };
+                let is_wanted = |one: &ConnectionReport| {
+                    zone.is_none_or(|zone| zone == one.zone)
+                        && node.as_ref().is_none_or(|node| *node == one.node)
+                };
+                list.connections.retain(is_wanted);
+                print_connections(&list, json)?;
+            }
             Action::Set(set) => drop(ask(Request::Set(set.changes()?))?),
             Action::Start { group } => drop(ask(Request::Start { group })?),
             Action::Stop => drop(ask(Request::Stop)?),
         }
         Ok(Answer::Yes)
     }
+}
+
+fn print_connections(list: &ConnectionList, json: bool) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    if json {
+        writeln!(out, "{}", serde_json::to_string(list)?)?;
+        return Ok(());
+    }
+    let first = list.connections.first().map(|one| &one.node);
+    let has_several = list.connections.iter().any(|one| Some(&one.node) != first);
+    for one in &list.connections {
+        match has_several {
+            true => writeln!(out, "{}: {}", one.node, one.text)?,
+            false => writeln!(out, "{}", one.text)?,
+        }
+    }
+    if list.omitted > 0 {
+        writeln!(io::stderr(), "{} more connections are not listed", list.omitted)?;
+    }
+    Ok(())
 }
 
 /// Prints the loads of links: once, or again and again in a terminal.

@@ -5,7 +5,7 @@ use fastpath::record::Measurement;
 use fastpath_lab::KernelFacilities;
 use fastpath_measure::{
     Barriers, ByTraffic, ChangePhase, ExecutorCost, FlowChanges, Host, Jitter, Operation, OperationCost,
-    Place, Stage, SwitchCost, UnitLatency,
+    Place, Stage, SwitchCost, UnitLatency, WorkerRates, WorkerRatios, WorkerScaling,
 };
 use fastpath_report::text as print;
 use serde_json::{Map, Value};
@@ -357,6 +357,34 @@ pub(super) fn flow_changes(out: &mut impl Write, found: &FlowChanges) -> io::Res
     writeln!(out, "memory: {full} bytes per flow, of which {kept} are kept after the deletion")?;
     let rate = print::number(found.packets_per_second);
     writeln!(out, "beside {rate} packets/s, of which {} were lost", found.lost)
+}
+
+/// Writes what several workers of a switch pass.
+pub(super) fn workers(out: &mut impl Write, found: &WorkerScaling) -> io::Result<()> {
+    let WorkerScaling { rules, workers, rounds, one, own_channels, shared_channel, .. } = found;
+    let mut table = print::table([
+        "",
+        "packets/s",
+        "packets/s of CPU time",
+        "with a core, %",
+        "ratio",
+        "best",
+        "by CPU time",
+    ]);
+    let several = [
+        (format!("{workers} workers, own channels"), own_channels, found.own_channels_ratio),
+        (format!("{workers} workers, one channel to send"), shared_channel, found.shared_channel_ratio),
+    ];
+    let rates = |rates: &WorkerRates| {
+        [rates.packets_per_second, rates.packets_per_cpu_second, rates.cpu_share * 100.0].map(print::number)
+    };
+    let same = ["1", "1", "1"].map(str::to_owned);
+    table.add_row(std::iter::once("1 worker".to_owned()).chain(rates(one)).chain(same));
+    for (name, of, WorkerRatios { median, best, by_cpu_time }) in several {
+        let ratios = [median, best, by_cpu_time].map(print::number);
+        table.add_row(std::iter::once(name).chain(rates(of)).chain(ratios));
+    }
+    writeln!(out, "{rules} rules, {rounds} rounds in turns\n{table}")
 }
 
 /// Writes latencies of units and costs of operations.

@@ -3,7 +3,7 @@
 use super::{Render, json_line, measurement_text as text};
 use fastpath::measurements::{EventRate, Recorded, UnitLatencies};
 use fastpath::record::{Measurement, Optimised};
-use fastpath_measure::{ExecutorCost, FlowChanges, Host, SwitchCost};
+use fastpath_measure::{ExecutorCost, FlowChanges, Host, SwitchCost, WorkerScaling};
 use fastpath_report::text as print;
 use serde_json::Value;
 use std::io::{self, Write};
@@ -66,6 +66,16 @@ impl Render for Recorded<ExecutorCost> {
 impl Render for Recorded<FlowChanges> {
     fn text(&self, mut out: &mut dyn Write) -> io::Result<()> {
         text::flow_changes(&mut out, &self.found)
+    }
+
+    fn json(&self, out: &mut dyn Write) -> io::Result<()> {
+        json_line(out, &with_results_on_top(&self.record)?)
+    }
+}
+
+impl Render for Recorded<WorkerScaling> {
+    fn text(&self, mut out: &mut dyn Write) -> io::Result<()> {
+        text::workers(&mut out, &self.found)
     }
 
     fn json(&self, out: &mut dyn Write) -> io::Result<()> {

@@ -5,6 +5,7 @@
 mod capacity;
 mod check;
 mod data_paths;
+mod described;
 mod evaluations;
 #[cfg(target_os = "linux")]
 mod guest;
@@ -31,6 +32,7 @@ mod switch;
 #[cfg(target_os = "linux")]
 pub(crate) use capacity::CapacityView;
 pub(crate) use check::CheckedFile;
+pub(crate) use described::{Described, ShippedText};
 #[cfg(target_os = "linux")]
 pub(crate) use evaluations::prediction;
 pub(crate) use evaluations::{EvaluationText, Figure, Figures, models, simulator};
@@ -46,7 +48,7 @@ pub(crate) use run_report::{LinkTable, accounting_lines, lateness_lines};
 pub(crate) use shipped::{Experiments, Shipped};
 pub(crate) use sweep::SweepTable;
 #[cfg(target_os = "linux")]
-pub(crate) use switch::BridgeSummaries;
+pub(crate) use switch::{BridgeSummaries, workers};
 
 use serde::Serialize;
 use std::io::{self, Write};

@@ -90,6 +90,19 @@ fn latency(out: &mut impl Write, outcome: &Outcome) -> io::Result<()> {
         }
         None => writeln!(out, "latency us    no frame left")?,
     }
+    for (class, latency) in outcome.latency_by_class_us.iter().enumerate() {
+        match latency {
+            Some(l) => writeln!(
+                out,
+                "  class {class}     mean {}, p50 {}, p99 {}, max {}",
+                n(l.mean),
+                n(l.p50),
+                n(l.p99),
+                n(l.max)
+            )?,
+            None => writeln!(out, "  class {class}     no frame left")?,
+        }
+    }
     if let Some(interval) = &outcome.latency_interval_us {
         let reached = match outcome.is_precise {
             Some(true) => "; stopped: the requested precision was reached",

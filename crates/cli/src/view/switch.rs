@@ -46,7 +46,7 @@ impl Render for OfflineSummary {
 #[cfg(target_os = "linux")]
 impl Render for ServedSummary {
     fn text(&self, out: &mut dyn Write) -> io::Result<()> {
-        let ServedSummary { packets, ports } = self;
+        let ServedSummary { packets, ports, workers } = self;
         for (number, name, c) in ports {
             writeln!(
                 out,
@@ -57,6 +57,11 @@ impl Render for ServedSummary {
                 c.tx_bytes,
                 c.rx_dropped + c.tx_dropped
             )?;
+        }
+        if workers.len() > 1 {
+            for (number, worker) in workers.iter().enumerate() {
+                writeln!(out, "worker {number}: {} received", worker.received)?;
+            }
         }
         writeln!(
             out,
@@ -101,14 +106,27 @@ impl Render for BridgeSummaries {
 }
 
 #[cfg(target_os = "linux")]
-fn served_json(ServedSummary { packets, ports }: &ServedSummary) -> Value {
+fn served_json(ServedSummary { packets, ports, workers }: &ServedSummary) -> Value {
     let ports: Vec<Value> = ports.iter().map(|(number, name, c)| port_json(*number, name, c)).collect();
     let accounting = json!({
         "received": packets.received, "injected": packets.injected, "copied": packets.copied,
         "sent": packets.sent, "to_controllers": packets.to_controllers, "dropped": packets.dropped,
         "held": packets.held, "balance": packets.balances(),
     });
-    json!({ "books": accounting, "ports": ports })
+    json!({ "books": accounting, "ports": ports, "workers": workers })
+}
+
+/// What each of several workers polls, in a line for each; nothing for one worker.
+#[cfg(target_os = "linux")]
+pub(crate) fn workers(polled: &[Vec<u32>]) -> String {
+    if polled.len() == 1 {
+        return String::new();
+    }
+    let line = |(number, ports): (usize, &Vec<u32>)| {
+        let ports: Vec<String> = ports.iter().map(u32::to_string).collect();
+        format!("worker {number} polls ports {}\n", ports.join(", "))
+    };
+    polled.iter().enumerate().map(line).collect()
 }
 
 fn port_json(number: u32, name: &str, c: &PortCounters) -> Value {

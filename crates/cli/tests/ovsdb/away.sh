@@ -7,6 +7,28 @@ kill $server
 wait $server || true
 soon grep -q 'connecting again' fastpath.log
 reaches a 10.0.0.2
+# A server that sends half of a message, and one that speaks another protocol.
+said_by() {
+    rm -f s
+    python3 -c '
+import socket, sys
+with socket.socket(socket.AF_UNIX) as server:
+    server.bind(sys.argv[1])
+    server.listen()
+    print("ready", flush=True)
+    peer = server.accept()[0]
+    peer.recv(65536)
+    peer.sendall(sys.argv[2].encode())
+    peer.close()' "$DIRECTORY/s" "$1" > peer.log &
+    wait $!
+}
+said_by '{"id":0,"error":null,"result":[{"uuid":{"Bridge":{'
+soon grep -q 'has closed the connection; connecting again' fastpath.log
+said_by 'SSH-2.0-server'
+soon grep -q 'does not speak JSON-RPC' fastpath.log
+said_by '{"id":null,"method":"update","params":[1,2,3]}'
+reaches a 10.0.0.2
+rm -f s
 serve
 soon vsctl show
 vsctl add-port br0 more -- set interface more type=internal

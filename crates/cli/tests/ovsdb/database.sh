@@ -5,7 +5,9 @@ ip link set lo up
 cd "$DIRECTORY"
 ovsdb-tool create db "$OVS/share/openvswitch/vswitch.ovsschema"
 serve() {
-    ovsdb-server --remote=punix:"$DIRECTORY/s" --unixctl="$DIRECTORY/ctl" --no-chdir --log-file=/dev/null db \
+    ovsdb-server --remote=punix:"$DIRECTORY/s" --remote=db:Open_vSwitch,Open_vSwitch,manager_options \
+        --private-key=db:Open_vSwitch,SSL,private_key --certificate=db:Open_vSwitch,SSL,certificate \
+        --ca-cert=db:Open_vSwitch,SSL,ca_cert --unixctl="$DIRECTORY/ctl" --no-chdir --log-file=/dev/null db \
         > server.log 2>&1 &
     server=$!
 }

@@ -41,3 +41,11 @@ soon reaches a 10.0.0.3
 vsctl -- --id=@m create mirror name=m1 select-all=true -- set bridge br0 mirrors=@m
 has 'mirror m1: write output_port or output_vlan' vsctl get bridge br0 status
 soon reaches a 10.0.0.2
+vsctl clear bridge br0 mirrors
+# Ports of other bridges are named.
+vsctl add-br br1
+vsctl -- --id=@o get port br1 -- --id=@a get port va -- --id=@c get port vc \
+    -- --id=@m create mirror name=m2 select_src_port=@o,@a select_dst_port=@o output_port=@c -- set bridge br0 mirrors=@m
+has 'mirror m2: select_src_port: port br1 is not in this bridge' vsctl get bridge br0 status
+has 'mirror m2: select_dst_port: port br1 is not in this bridge' vsctl get bridge br0 status
+copied 200 210

@@ -40,3 +40,20 @@ soon reaches a 10.0.0.2
 vsctl del-br br1
 soon reaches a 10.0.0.2
 grep -q 'interface tunnel: type vxlan is not supported' fastpath.log
+# A socket that cannot be made is tried again.
+mkdir br9.mgmt
+vsctl add-br br9
+soon has br9.mgmt vsctl get bridge br9 status
+grep -q 'br9.mgmt.*trying again' fastpath.log
+rmdir br9.mgmt
+soon test -S br9.mgmt
+soon is '{}' vsctl get bridge br9 status
+OVS_RUNDIR="$DIRECTORY" ovs-ofctl dump-flows br9 > flows.log
+grep -q NORMAL flows.log
+# Half of a line is nothing.
+! vsctl add-port br0 half -- set interface half type=internal -- add-port br8 other 2> half.log
+grep -q 'no bridge named br8' half.log
+! vsctl get port half name 2> half.log
+! vsctl set port va tag=7 -- set interface va mtu_request=no 2> half.log
+is '[]' vsctl get port va tag
+reaches a 10.0.0.2

@@ -60,6 +60,13 @@ rate 9000 100000 5000
 vsctl set port vb qos=@n -- --id=@n create qos type=linux-sfq
 has 'qos: type linux-sfq is not supported' vsctl get port vb status
 vsctl clear port vb qos
+# Many queues share the memory for frames, and the status says how much each has.
+many=$(seq -f '%g=@q' -s , 1 20)
+vsctl set port vb qos=@n -- --id=@n create qos type=linux-htb queues="$many" \
+    -- --id=@q create queue other-config:max-rate=1000000
+has 'queue_bytes_max="798915"' vsctl get port vb status
+vsctl clear port vb qos
+is '{}' vsctl get port vb status
 # A second program finds the sockets of the bridge, which go with it.
 test -S br0.mgmt && test -S br0.snoop
 # A manager is the server's own.

@@ -58,6 +58,11 @@ pub fn call(path: &Path, request: &Request) -> Result<Response, CallError> {
         Request::Report => ("GET", "/report".to_owned(), Vec::new()),
         Request::Groups => ("GET", "/groups".to_owned(), Vec::new()),
         Request::Topology => ("GET", "/topology".to_owned(), Vec::new()),
+        Request::Connections => ("GET", "/connections".to_owned(), Vec::new()),
+        Request::Flush(flush) => {
+            let body = serde_json::to_vec(flush).expect("a request is plain data");
+            ("POST", "/connections/flush".to_owned(), body)
+        }
         Request::Set(changes) => ("POST", "/set".to_owned(), json(changes)),
         Request::Start { group } => ("POST", format!("/groups/{}/start", percent_encoded(group)), Vec::new()),
         Request::Apply(apply) => {
@@ -75,6 +80,8 @@ pub fn call(path: &Path, request: &Request) -> Result<Response, CallError> {
         Request::Report => Response::Report(Box::new(read(&answer).map_err(bad)?)),
         Request::Groups => Response::Groups(read(&answer).map_err(bad)?),
         Request::Topology => Response::Topology(read(&answer).map_err(bad)?),
+        Request::Connections => Response::Connections(read(&answer).map_err(bad)?),
+        Request::Flush(_) => Response::Flushed(read(&answer).map_err(bad)?),
         Request::Apply(_) => Response::Applied(read(&answer).map_err(bad)?),
         _ => Response::Done(read(&answer).map_err(bad)?),
     })

@@ -4,11 +4,13 @@
 //! ```text
 //!  ctl, curl, Prometheus ──HTTP──▶ server.rs ─▶ routes.rs ──▶ WorkerGroup ──▶ workers
 //!                                  (a thread of its own, never the data path)
-//!  GET  /report /links /links/{name} /groups /presets /switches/{node} /metrics /openapi.json
+//!  GET  /report /links /links/{name} /groups /presets /switches/{node} /connections /metrics
+//!  GET  /openapi.json
 //!  GET  / (the dashboard) /events /picture /nodes /nodes/{name}/log /changes /changes.toml
 //!  GET  /capture?link=a-b&drops=true   (pcapng, until the client ends its request or disconnects)
 //!  POST /set   {"changes":[{"link":"a-b","from":"a","set":{"rate":"1Mbit"}}],"at":"10s"}
 //!  POST /apply {"description":{…},"dry_run":true}     the network that is to run (labs)
+//!  POST /connections/flush {"zone":1}
 //!  POST /groups/{name}/start   POST /groups/{name}/stop   POST /restore   POST /stop
 //! ```
 //!
@@ -24,6 +26,7 @@ mod capture;
 mod capture_client;
 mod change;
 mod client;
+mod connections;
 mod events;
 mod history;
 mod metrics;
@@ -45,6 +48,7 @@ pub use capture_client::CaptureStream;
 pub use change::ChangeError;
 pub(crate) use change::make as make_changes;
 pub use client::{CallError, call, percent_encoded};
+pub use connections::{ConnectionList, ConnectionReport, Flush, Flushed, TupleReport};
 pub use nodes::Nodes;
 pub(crate) use routes::Behind;
 pub use routes::openapi;
@@ -72,6 +76,10 @@ pub enum Request {
     Groups,
     /// The topology that runs.
     Topology,
+    /// The connections that OpenFlow nodes track.
+    Connections,
+    /// Ends connections that OpenFlow nodes track.
+    Flush(Flush),
     /// New values for links, all at one instant.
     Set(Changes),
     /// Starts the traces of a group now.
@@ -162,6 +170,10 @@ pub enum Response {
     Groups(Vec<GroupReport>),
     /// The answer to [`Request::Topology`]: a description in the canonical form.
     Topology(Value),
+    /// The answer to [`Request::Connections`].
+    Connections(ConnectionList),
+    /// The answer to [`Request::Flush`].
+    Flushed(Flushed),
     /// The answer to [`Request::Apply`].
     Applied(Applied),
     /// The answer to all other requests.

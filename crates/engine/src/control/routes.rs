@@ -7,7 +7,7 @@ use super::history::{History, Made};
 use super::refused::{Refused, ended};
 use super::{
     APPLY_MAX, Applied, Apply, ApplyQueue, Changes, Done, Failure, GroupReport, Nodes, REQUEST_MAX, Restore,
-    change, metrics, nodes, presets, samples, switches, web,
+    change, connections, metrics, nodes, presets, samples, switches, web,
 };
 use crate::report::{LinkReport, Report};
 use crate::switching::Control;
@@ -156,6 +156,8 @@ fn declared() -> OpenApiRouter<Engine> {
         .routes(routes!(restore))
         .routes(routes!(presets::presets))
         .routes(routes!(switches::switch))
+        .routes(routes!(connections::connections))
+        .routes(routes!(connections::flush))
         .routes(routes!(nodes::nodes))
         .routes(routes!(nodes::log))
         .routes(routes!(apply))

@@ -25,6 +25,15 @@ pub struct SwitchAccounting {
     pub held: u64,
 }
 
+/// The part of a worker in the work of a switch.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct WorkerSummary {
+    /// The ports that it polls. A port that is split by flows is polled by every worker.
+    pub ports: Vec<u32>,
+    /// Frames that it has received.
+    pub received: u64,
+}
+
 impl SwitchAccounting {
     /// Returns whether the accounting balances.
     pub fn balances(&self) -> bool {
@@ -33,7 +42,7 @@ impl SwitchAccounting {
     }
 }
 
-/// The counters of a running switch.
+/// Counters of a running switch: those of a worker, or of controlling threads.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counts {
     pub(super) received: u64,
@@ -53,6 +62,22 @@ pub(super) struct Counts {
 }
 
 impl Counts {
+    /// Adds the counters of another thread.
+    pub(super) fn add(&mut self, other: &Counts) {
+        self.received += other.received;
+        self.injected += other.injected;
+        self.outcomes += other.outcomes;
+        self.to_controllers += other.to_controllers;
+        self.packet_in_limit += other.packet_in_limit;
+        self.packet_in_full += other.packet_in_full;
+        self.pool_full += other.pool_full;
+        self.injected_full += other.injected_full;
+        self.policed += other.policed;
+        for (reason, count) in &other.dropped {
+            *self.dropped.entry(*reason).or_default() += count;
+        }
+    }
+
     pub(super) fn drop(&mut self, reason: DropReason) {
         *self.dropped.entry(reason).or_default() += 1;
     }

@@ -1,22 +1,25 @@
 //! The control side of a running switch: requests, counters, packet-ins, packet-outs and expiry.
 
-use super::accounting::{Counts, SwitchAccounting};
+use super::accounting::{Counts, SwitchAccounting, WorkerSummary};
+use super::attached::{SharedPort, SwitchPort};
 use super::packet_ins::{PacketInLimit, PacketIns, QueuedPacketIn};
 use super::port_change::PortChange;
-use super::port_queues::{PortQueueSpec, QueueCounters};
+use super::queue_control::QueueSpecs;
+use super::workers::{WorkerReport, Workers};
 use crate::clock::Clock;
 use crate::port::Port;
-use crate::priority::with_low_priority;
-use fastpath_switch::execute::{CreditPosition, Executor, Forwarder, Outbox, OutboxEntry};
+use fastpath_link::port_queues::QueueCounters;
+use fastpath_switch::execute::{CreditPosition, Executor, Forwarder, Outbox, OutboxEntry, PacketInHead};
 use fastpath_switch::interp;
+use fastpath_switch::key::PipelineFields;
 use fastpath_switch::outcome::PacketOutcome;
 use fastpath_switch::port::{self, LinkState};
-use fastpath_switch::{Action, Flow, Rank, Refusal, Removed, Switch, Table, Verdict};
-use fastpath_sys::{poll::Bell, thread::release_heap};
+use fastpath_switch::{Action, Flow, Rank, Refusal, Removed, Switch, Verdict};
 use fastpath_units::Time;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -27,18 +30,11 @@ const YIELDS_MAX: usize = 16;
 /// Frames of packet-outs that may wait for the worker.
 const INJECTED_MAX: usize = 4096;
 
-/// Flows that have come or gone after which unused memory is returned to the system: also that of
-/// earlier lookup structures.
-const RELEASED_AFTER: usize = 10_000;
-
 /// Flows that may expire while the worker waits.
 const EXPIRED_AT_ONCE: usize = 128;
 
 /// Interval at which a thread that waits for the worker looks whether the worker has ended.
 const DETACH_CHECK: Duration = Duration::from_millis(50);
-
-/// Time without changes after which a job starts that is not urgent.
-const QUIET: Duration = Duration::from_millis(10);
 
 /// A handle of a running switch. Clones are handles of the same switch.
 #[derive(Clone)]
@@ -46,29 +42,27 @@ pub struct Control {
     pub(super) shared: Arc<Shared>,
 }
 
-/// What the worker, the builder and the controlling threads share.
+/// What the workers, the builder and the controlling threads share.
 pub(super) struct Shared {
-    core: Mutex<Core>,
+    pub(super) core: Mutex<Core>,
     /// Locked for moments only, also while the core is.
     exchange: Mutex<Exchange>,
-    /// Odd while the worker moves frames.
-    turns: AtomicU64,
+    pub(super) workers: Workers,
     /// Number of controlling threads that wait for the lock. The worker lets them go first between
     /// bursts.
     waiting: AtomicUsize,
     /// Whether the worker waits for the lock.
     burst_waits: AtomicBool,
-    pub(super) bell: Bell,
     /// Wakes the worker of a network in which the switch is a node.
     wake: OnceLock<Box<dyn Fn() + Send + Sync>>,
     /// Whether the worker of a network has something to do for the switch.
     is_due: AtomicBool,
     pub(super) stop: AtomicBool,
-    build: Condvar,
+    pub(super) build: Condvar,
     /// Whether the builder waits, without a time limit, for something to do.
-    is_builder_idle: AtomicBool,
+    pub(super) is_builder_idle: AtomicBool,
     /// Whether further changes should wait for the builder.
-    behind: AtomicBool,
+    pub(super) behind: AtomicBool,
     clock: Clock,
     /// Called when the first packet-in waits.
     notify: Box<dyn Fn() + Send + Sync>,
@@ -77,47 +71,56 @@ pub(super) struct Shared {
 /// The switch and its executor.
 pub(super) struct Core {
     pub(super) switch: Switch,
-    executor: Box<dyn Executor>,
+    pub(super) executor: Box<dyn Executor>,
     /// The generation of the switch when the executor last applied its changes.
-    generation: u64,
+    pub(super) generation: u64,
     /// Ports with links that have changed since the last query.
     link_changes: BTreeSet<u32>,
     /// Ports that have failed.
     failed: BTreeSet<u32>,
-    wants_builder: bool,
+    pub(super) wants_builder: bool,
 }
 
-/// What the worker and controlling threads exchange beside the tables.
+/// What the workers and controlling threads exchange beside the tables.
 pub(super) struct Exchange {
     packet_ins: PacketIns,
-    /// Frames of packet-outs, and the ports and queues that they leave by.
+    /// Frames of packet-outs, and the ports and queues that they leave by. The first worker sends
+    /// them.
     pub(super) injected: VecDeque<(u32, u32, Vec<u8>)>,
     /// The queues of ports that have some, and since when they have them.
-    pub(super) queue_specs: BTreeMap<u32, (PortQueueSpec, Time)>,
+    pub(super) queue_specs: Arc<QueueSpecs>,
     /// The counters of queues, by port and queue, as the worker last reported them.
     pub(super) queues: BTreeMap<(u32, u32), QueueCounters>,
-    /// Ports to add and to remove.
-    pub(super) port_changes: Vec<PortChange>,
+    /// The counters of controlling threads, and of the packet-ins of all.
     pub(super) counts: Counts,
-    /// Frames and bytes that ports refused, by port, to be subtracted from what the switch counts
-    /// as sent. The executor may still hold those counts, so the subtraction waits for
-    /// [`Control::credit`].
-    pub(super) refused: BTreeMap<u32, (u64, u64)>,
-    /// What ports sent and dropped, and the frames that wait for them, as the worker last reported.
-    pub(super) sent: u64,
-    pub(super) port_dropped: u64,
-    pub(super) backlog: u64,
+    /// The number of ports that each worker polls.
+    polled: Vec<usize>,
 }
 
 impl Control {
-    /// Creates a switch that is ready to run, executed by `executor`. `notify` is called when a
-    /// packet-in waits, when a link has changed, and when there is room for further changes.
+    /// Creates a switch that is ready to run, executed by `executor`, with one worker. `notify` is
+    /// called when a packet-in waits, when a link has changed, and when there is room for further
+    /// changes.
     ///
     /// The operating system refuses a descriptor.
     pub fn new(
+        switch: Switch,
+        executor: Box<dyn Executor>,
+        limit: PacketInLimit,
+        notify: impl Fn() + Send + Sync + 'static,
+    ) -> io::Result<Control> {
+        Control::with_workers(switch, executor, limit, NonZeroUsize::MIN, notify)
+    }
+
+    /// Creates a switch as [`Control::new`] does, with this many workers. The executor should have
+    /// as many forwarders.
+    ///
+    /// The operating system refuses a descriptor.
+    pub fn with_workers(
         mut switch: Switch,
         mut executor: Box<dyn Executor>,
         limit: PacketInLimit,
+        workers: NonZeroUsize,
         notify: impl Fn() + Send + Sync + 'static,
     ) -> io::Result<Control> {
         executor.update(&mut switch);
@@ -132,22 +135,17 @@ impl Control {
         let exchange = Exchange {
             packet_ins: PacketIns::new(limit),
             injected: VecDeque::new(),
-            queue_specs: BTreeMap::new(),
+            queue_specs: Arc::default(),
             queues: BTreeMap::new(),
-            port_changes: Vec::new(),
             counts: Counts::default(),
-            refused: BTreeMap::new(),
-            sent: 0,
-            port_dropped: 0,
-            backlog: 0,
+            polled: vec![0; workers.get()],
         };
         let shared = Shared {
             core: Mutex::new(core),
             exchange: Mutex::new(exchange),
-            turns: AtomicU64::new(0),
+            workers: Workers::new(workers)?,
             waiting: AtomicUsize::new(0),
             burst_waits: AtomicBool::new(false),
-            bell: Bell::new()?,
             wake: OnceLock::new(),
             is_due: AtomicBool::new(false),
             stop: AtomicBool::new(false),
@@ -238,7 +236,11 @@ impl Control {
         let is_first = from == CreditPosition::default();
         // The counters of ports are in the first part. What a port had refused before is already
         // counted as sent.
-        let refused = if is_first { std::mem::take(&mut self.exchange().refused) } else { BTreeMap::new() };
+        let mut refused = Vec::new();
+        if is_first {
+            let reports = self.shared.workers.reports();
+            reports.for_each(|mut report| refused.extend(std::mem::take(&mut report.refused)));
+        }
         let next = core.executor.credit_part(&mut core.switch, from);
         for (number, (frames, bytes)) in refused {
             if let Some(port) = core.switch.port_mut(number) {
@@ -250,33 +252,39 @@ impl Control {
         next
     }
 
-    /// Waits until every frame that the worker had begun with has been offered to its port. No
-    /// frame leaves by an earlier state of the switch after that, except those for which a port has
-    /// no room.
+    /// Waits until every frame that a worker had begun with has been offered to its port. No frame
+    /// leaves by an earlier state of the switch after that, except those for which a port has no
+    /// room.
     pub fn wait_for_burst(&self) {
-        // Pairs with the fence of `begin_turn`: the worker sees the changes, or this its turn.
-        fence(Ordering::SeqCst);
-        let turn = self.shared.turns.load(Ordering::Acquire);
-        if turn.is_multiple_of(2) {
-            return;
+        self.shared.workers.wait_for_turns(&self.shared.stop);
+    }
+
+    /// Processes an outbox of a worker; `send` receives the frames that leave, and drops are added to
+    /// `counts`. Returns true if a packet-in is the first that waits.
+    pub(super) fn deliver(
+        &self,
+        now: Time,
+        out: &Outbox,
+        counts: &mut Counts,
+        mut send: impl FnMut((u32, u32), &[u8]),
+    ) -> bool {
+        let mut is_first = false;
+        for (entry, frame) in out.entries() {
+            match entry {
+                OutboxEntry::Output { port, queue } => send((*port, *queue), frame),
+                OutboxEntry::Controller(head) => {
+                    is_first |= self.exchange().packet_in(now, (**head).clone(), frame);
+                }
+                // Before the next packet.
+                OutboxEntry::Learn(_) => {}
+                OutboxEntry::Drop(reason) => counts.drop(*reason),
+            }
         }
-        while self.shared.turns.load(Ordering::Acquire) == turn && !self.shared.stop.load(Ordering::Acquire) {
-            std::thread::yield_now();
-        }
+        is_first
     }
 
-    /// Begins to move frames, on the worker.
-    pub(super) fn begin_turn(&self) {
-        self.shared.turns.fetch_add(1, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
-    }
-
-    /// Ends what [`Control::begin_turn`] began.
-    pub(super) fn end_turn(&self) {
-        self.shared.turns.fetch_add(1, Ordering::Release);
-    }
-
-    /// Returns what executes packets without the lock, once, if the executor has that.
+    /// Returns what executes the packets of one worker without the lock, if the executor has that
+    /// for another worker.
     pub(super) fn forwarder(&self) -> Option<Box<dyn Forwarder>> {
         self.lock().executor.forwarder()
     }
@@ -304,17 +312,29 @@ impl Control {
     ///
     /// The reason why it is refused.
     pub fn packet_out(&self, in_port: u32, actions: &[Action], frame: &[u8]) -> Result<(), Refusal> {
+        self.packet_out_with(&PipelineFields::of_port(in_port), actions, frame)
+    }
+
+    /// As [`Control::packet_out`], for a packet with further fields outside of its frame.
+    ///
+    /// The reason why it is refused.
+    pub fn packet_out_with(
+        &self,
+        fields: &PipelineFields,
+        actions: &[Action],
+        frame: &[u8],
+    ) -> Result<(), Refusal> {
         let mut core = self.lock();
         let now = self.now();
         let core = &mut *core;
         let outcomes = if actions.iter().any(enters_tables) {
             // It passes the meters of the switch, of which the executor may have copies.
             self.credit_part(core, CreditPosition::default());
-            let outcomes = interp::packet_out(&mut core.switch, now, in_port, actions, frame);
+            let outcomes = interp::packet_out_with(&mut core.switch, now, fields, actions, frame);
             core.executor.update(&mut core.switch);
             outcomes?
         } else {
-            interp::packet_out(&mut core.switch, now, in_port, actions, frame)?
+            interp::packet_out_with(&mut core.switch, now, fields, actions, frame)?
         };
         let mut exchange = self.exchange();
         exchange.counts.injected += 1;
@@ -329,7 +349,11 @@ impl Control {
                 PacketOutcome::Controller(packet) => {
                     let mut out = Outbox::default();
                     out.push_outcome(&PacketOutcome::Controller(packet));
-                    is_first |= exchange.deliver(now, &out, |_, _| ());
+                    for (entry, frame) in out.entries() {
+                        if let OutboxEntry::Controller(head) = entry {
+                            is_first |= exchange.packet_in(now, (**head).clone(), frame);
+                        }
+                    }
                 }
                 // The interpreter has added it.
                 PacketOutcome::Learn(_) => {}
@@ -337,7 +361,7 @@ impl Control {
             }
         }
         drop(exchange);
-        self.ring();
+        self.ring_first();
         if is_first {
             (self.shared.notify)();
         }
@@ -404,10 +428,10 @@ impl Control {
         self.lock().failed.contains(&number)
     }
 
-    /// Adds a port while the switch runs. Frames pass it once the worker has taken it.
+    /// Adds a port while the switch runs. Frames pass it once the workers have taken it.
     pub fn attach(&self, number: u32, port: Box<dyn Port>) {
-        self.exchange().port_changes.push(PortChange::Attach(number, port));
-        self.shared.bell.ring();
+        let port = self.share_port(SwitchPort { number, channels: vec![port] });
+        self.change_ports(&PortChange::Attach(Arc::new(port)));
         self.change(|switch, _| switch.set_port(number, fastpath_switch::Port::up()));
     }
 
@@ -422,11 +446,10 @@ impl Control {
         self.wait_for_burst();
         let (sender, receiver) = mpsc::channel();
         let mut exchange = self.exchange();
-        exchange.queue_specs.remove(&number);
+        Arc::make_mut(&mut exchange.queue_specs).remove(&number);
         exchange.queues.retain(|(port, _), _| *port != number);
-        exchange.port_changes.push(PortChange::Detach(number, sender));
         drop(exchange);
-        self.shared.bell.ring();
+        self.change_ports(&PortChange::Detach(number, sender));
         self.change(|switch, _| switch.remove_port(number));
         let removed = loop {
             match receiver.recv_timeout(DETACH_CHECK) {
@@ -440,16 +463,57 @@ impl Control {
         removed
     }
 
+    /// Gives a port to the worker that polls the fewest ports.
+    pub(super) fn share_port(&self, port: SwitchPort) -> SharedPort {
+        let mut exchange = self.exchange();
+        let least = exchange.polled.iter().enumerate().min_by_key(|(_, count)| **count);
+        let owner = least.map_or(0, |(worker, _)| worker);
+        exchange.polled[owner] += 1;
+        SharedPort::new(port, owner)
+    }
+
+    /// Notes that a worker no longer polls a port of its own.
+    pub(super) fn release_port(&self, owner: usize) {
+        self.exchange().polled[owner] -= 1;
+    }
+
+    /// Tells every worker of a change of ports.
+    pub(super) fn change_ports(&self, change: &PortChange) {
+        let workers = &self.shared.workers;
+        // Changes of several threads have the same order for all workers.
+        let exchange = self.exchange();
+        workers.reports().for_each(|mut report| report.port_changes.push(change.clone()));
+        drop(exchange);
+        workers.ring_all();
+    }
+
+    /// Returns what each worker polls and has received.
+    pub fn workers(&self) -> Vec<WorkerSummary> {
+        let of = |report: MutexGuard<'_, WorkerReport>| WorkerSummary {
+            ports: report.polled.clone(),
+            received: report.counts.received,
+        };
+        self.shared.workers.reports().map(of).collect()
+    }
+
     /// Takes the ports with links that have changed since the last call.
     pub fn take_link_changes(&self) -> BTreeSet<u32> {
         std::mem::take(&mut self.lock().link_changes)
     }
 
-    /// Returns the accounting. Frames that a port holds count as the worker last reported them.
+    /// Returns the accounting. Frames that ports hold count as the workers last
+    /// reported them.
     pub fn accounting(&self) -> SwitchAccounting {
         let exchange = self.exchange();
-        let held = exchange.backlog + (exchange.packet_ins.len() + exchange.injected.len()) as u64;
-        exchange.counts.accounting(exchange.sent, exchange.port_dropped, held)
+        let (mut counts, mut sent, mut dropped) = (exchange.counts.clone(), 0, 0);
+        let mut held = (exchange.packet_ins.len() + exchange.injected.len()) as u64;
+        for report in self.shared.workers.reports() {
+            counts.add(&report.counts);
+            sent += report.sent;
+            dropped += report.port_dropped;
+            held += report.backlog;
+        }
+        counts.accounting(sent, dropped, held)
     }
 
     fn bring_up_to_date(&self, core: &mut Core) {
@@ -462,26 +526,30 @@ impl Control {
             if self.shared.is_builder_idle.load(Ordering::Relaxed) {
                 self.shared.build.notify_one();
             }
-            self.wake_forwarder(core);
+            self.wake_forwarders(core);
         }
     }
 
-    /// Wakes the worker if replaced memory waits for it.
-    fn wake_forwarder(&self, core: &Core) {
-        if core.executor.waits_for_forwarder() {
-            self.ring();
+    /// Wakes the workers if replaced memory waits for them.
+    pub(super) fn wake_forwarders(&self, core: &Core) {
+        if core.executor.waits_for_forwarder() && !self.wake_network() {
+            self.shared.workers.ring_all();
         }
     }
 
-    /// Wakes the worker.
-    fn ring(&self) {
-        match self.shared.wake.get() {
-            Some(wake) => {
-                self.shared.is_due.store(true, Ordering::Release);
-                wake();
-            }
-            None => self.shared.bell.ring(),
+    /// Wakes the worker that sends the frames of packet-outs.
+    fn ring_first(&self) {
+        if !self.wake_network() {
+            self.shared.workers.bell(0).ring();
         }
+    }
+
+    /// Wakes the worker of the network in which this switch is a node. Returns whether it is one.
+    fn wake_network(&self) -> bool {
+        let Some(wake) = self.shared.wake.get() else { return false };
+        self.shared.is_due.store(true, Ordering::Release);
+        wake();
+        true
     }
 
     /// Sets what wakes the worker of the network in which this switch is a node.
@@ -499,7 +567,7 @@ impl Control {
 
     /// Takes the lock for a controlling thread. A worker that waits for it goes first: the lock
     /// itself is not fair, and work in parts would stop the worker for all of them.
-    fn lock(&self) -> MutexGuard<'_, Core> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Core> {
         for _ in 0..YIELDS_MAX {
             if !self.shared.burst_waits.load(Ordering::Relaxed) {
                 break;
@@ -531,84 +599,13 @@ impl Control {
         (self.shared.notify)();
     }
 
-    /// Ends the worker and the builder.
+    /// Ends the workers and the builder.
     pub(super) fn stop(&self) {
         self.shared.stop.store(true, Ordering::Release);
-        self.shared.bell.ring();
+        self.shared.workers.ring_all();
         // With the lock held the builder is either before its check of `stop` or waiting.
         let _core = lock(&self.shared.core);
         self.shared.build.notify_all();
-    }
-
-    /// Runs the builder: does the jobs of the executor, each on a thread of low priority unless it
-    /// is pressing. A thread of low priority must not take the lock, because every thread that
-    /// waits for it would wait for all other programs.
-    pub(super) fn build(&self) {
-        let mut core = lock(&self.shared.core);
-        let (mut quiet_since, mut flows_released) = (None, 0usize);
-        while !self.shared.stop.load(Ordering::Acquire) {
-            let inner = &mut *core;
-            if inner.executor.tidy(&mut inner.switch) {
-                drop(core);
-                std::thread::yield_now();
-                core = self.lock();
-                continue;
-            }
-            let flows: usize = inner.switch.tables().iter().map(Table::len).sum();
-            // A job takes time in proportion to the tables. While changes follow each other it
-            // waits for a quiet moment, unless many have come together.
-            let is_pressing = inner.executor.is_pressing();
-            if inner.wants_builder && !is_pressing && quiet_since != Some(inner.generation) {
-                quiet_since = Some(inner.generation);
-                core = self.wait_to_build(core, Some(QUIET));
-                continue;
-            }
-            let job = if inner.wants_builder { inner.executor.job(&inner.switch) } else { None };
-            self.shared.behind.store(inner.executor.is_behind(), Ordering::Release);
-            let Some(job) = job else {
-                if core.executor.waits_for_forwarder() {
-                    self.wake_forwarder(&core);
-                    core = self.wait_to_build(core, Some(QUIET));
-                    continue;
-                }
-                core.wants_builder = false;
-                if flows_released.abs_diff(flows) > RELEASED_AFTER {
-                    flows_released = flows;
-                    drop(core);
-                    release_heap();
-                    core = self.lock();
-                    continue;
-                }
-                core = self.wait_to_build(core, None);
-                continue;
-            };
-            drop(core);
-            // Controllers may soon have to wait for a pressing job.
-            let result = if is_pressing { job() } else { with_low_priority(job) };
-            core = self.lock();
-            let inner = &mut *core;
-            inner.executor.finish(&mut inner.switch, result);
-            self.wake_forwarder(inner);
-            let was_behind = self.shared.behind.swap(inner.executor.is_behind(), Ordering::AcqRel);
-            if was_behind {
-                (self.shared.notify)();
-            }
-        }
-    }
-
-    /// Waits for something to build, at most this long.
-    fn wait_to_build<'a>(
-        &self,
-        core: MutexGuard<'a, Core>,
-        longest: Option<Duration>,
-    ) -> MutexGuard<'a, Core> {
-        let Some(longest) = longest else {
-            self.shared.is_builder_idle.store(true, Ordering::Relaxed);
-            let core = self.shared.build.wait(core).unwrap_or_else(PoisonError::into_inner);
-            self.shared.is_builder_idle.store(false, Ordering::Relaxed);
-            return core;
-        };
-        self.shared.build.wait_timeout(core, longest).unwrap_or_else(PoisonError::into_inner).0
     }
 }
 
@@ -620,27 +617,9 @@ impl Core {
 }
 
 impl Exchange {
-    /// Processes an outbox; `send` receives the frames that leave. Returns true if a packet-in is
-    /// the first that waits.
-    pub(super) fn deliver(
-        &mut self,
-        now: Time,
-        out: &Outbox,
-        mut send: impl FnMut((u32, u32), &[u8]),
-    ) -> bool {
-        let mut is_first = false;
-        for (entry, frame) in out.entries() {
-            match entry {
-                OutboxEntry::Output { port, queue } => send((*port, *queue), frame),
-                OutboxEntry::Controller(head) => {
-                    is_first |= self.packet_ins.push(now, (**head).clone(), frame, &mut self.counts);
-                }
-                // Before the next packet, without this lock.
-                OutboxEntry::Learn(_) => {}
-                OutboxEntry::Drop(reason) => self.counts.drop(*reason),
-            }
-        }
-        is_first
+    /// Adds a packet-in. Returns true if it is the first that waits.
+    fn packet_in(&mut self, now: Time, head: PacketInHead, frame: &[u8]) -> bool {
+        self.packet_ins.push(now, head, frame, &mut self.counts)
     }
 }
 
@@ -651,7 +630,7 @@ fn enters_tables(action: &Action) -> bool {
 
 /// Takes the lock. A panic of another thread ends the switch in any case, and the switch is
 /// consistent between requests.
-fn lock(core: &Mutex<Core>) -> MutexGuard<'_, Core> {
+pub(super) fn lock(core: &Mutex<Core>) -> MutexGuard<'_, Core> {
     core.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -767,7 +746,7 @@ mod tests {
 
         // Nothing is under way.
         control.wait_for_burst();
-        control.begin_turn();
+        control.shared.workers.begin_turn(0);
         let (waiting, waits) = std::sync::mpsc::channel();
         let other = control.clone();
         let barrier = std::thread::spawn(move || {
@@ -777,7 +756,7 @@ mod tests {
         waits.recv().unwrap();
         std::thread::yield_now();
         assert!(!barrier.is_finished());
-        control.end_turn();
+        control.shared.workers.end_turn(0);
         barrier.join().unwrap();
     }
 }

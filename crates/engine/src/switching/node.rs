@@ -43,7 +43,8 @@ impl Executor for NodeExecutor {
         out: &mut Outbox,
     ) -> Verdict {
         let control = &self.control;
-        control.begin_turn();
+        let workers = &control.shared.workers;
+        workers.begin_turn(0);
         let now = control.now();
         let verdict = match &mut self.forwarder {
             Some(forwarder) => {
@@ -52,16 +53,16 @@ impl Executor for NodeExecutor {
             }
             None => control.lock_for_burst().execute(now, in_port, frame, out),
         };
-        let mut exchange = control.exchange();
-        exchange.counts.received += 1;
-        exchange.counts.outcomes += u64::from(verdict != Verdict::Done) + out.fates() as u64;
+        let mut report = workers.report(0);
+        report.counts.received += 1;
+        report.counts.outcomes += u64::from(verdict != Verdict::Done) + out.fates() as u64;
         // The network sends the frames.
-        let is_first = exchange.deliver(now, out, |_, _| ());
-        drop(exchange);
+        let is_first = control.deliver(now, out, &mut report.counts, |_, _| ());
+        drop(report);
         if self.forwarder.is_some() {
             control.learn(now, out);
         }
-        control.end_turn();
+        workers.end_turn(0);
         if is_first {
             control.notify();
         }

@@ -1,14 +1,18 @@
-//! Ports that come and go while a switch runs: what controlling threads tell the worker.
+//! Ports that come and go while a switch runs: what controlling threads tell the workers.
 
-use super::port_queues::{PolicingSpec, PortQueueSpec};
+use super::attached::SharedPort;
 use crate::port::Port;
+use fastpath_link::port_queues::{PolicingSpec, PortQueueSpec};
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
-/// A port that is added or removed while frames move.
+/// A port that is added, removed or set while frames move. Every worker is told of every change, in
+/// the same order.
+#[derive(Clone)]
 pub(super) enum PortChange {
-    /// Adds a port with this number.
-    Attach(u32, Box<dyn Port>),
-    /// Removes the port with this number, and passes it on, so that another thread closes it.
+    /// Adds a port.
+    Attach(Arc<SharedPort>),
+    /// Removes the port with this number. Its owner passes it on, so that another thread closes it.
     Detach(u32, Sender<Box<dyn Port>>),
     /// Gives the port with this number these queues, and none if there are none. What waits in the
     /// old ones is dropped.

@@ -2,9 +2,13 @@
 
 use super::control::Control;
 use super::port_change::PortChange;
-use super::port_queues::{PolicingSpec, PortQueueSpec, QueueCounters};
+use fastpath_link::port_queues::{PolicingSpec, PortQueueSpec, QueueCounters};
 use fastpath_units::Time;
 use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The queues of ports that have some, by port, and since when they have them.
+pub type QueueSpecs = BTreeMap<u32, (PortQueueSpec, Time)>;
 
 impl Control {
     /// Gives a port queues, or none: then frames leave as fast as the port takes them.
@@ -12,28 +16,30 @@ impl Control {
         let now = self.now();
         let mut exchange = self.exchange();
         exchange.queues.retain(|(port, _), _| *port != number);
+        // Copied only while a controller reads them.
+        let specs = Arc::make_mut(&mut exchange.queue_specs);
         match &spec {
-            Some(spec) => exchange.queue_specs.insert(number, (spec.clone(), now)),
-            None => exchange.queue_specs.remove(&number),
+            Some(spec) => specs.insert(number, (spec.clone(), now)),
+            None => specs.remove(&number),
         };
-        exchange.port_changes.push(PortChange::Queues(number, spec));
         drop(exchange);
-        self.shared.bell.ring();
+        self.change_ports(&PortChange::Queues(number, spec));
     }
 
     /// Bounds what a port receives, or not.
     pub fn set_policing(&self, number: u32, spec: Option<PolicingSpec>) {
-        self.exchange().port_changes.push(PortChange::Policing(number, spec));
-        self.shared.bell.ring();
+        self.change_ports(&PortChange::Policing(number, spec));
     }
 
     /// Returns the queues of ports that have some, and since when they have them.
-    pub fn queue_specs(&self) -> BTreeMap<u32, (PortQueueSpec, Time)> {
-        self.exchange().queue_specs.clone()
+    pub fn queue_specs(&self) -> Arc<QueueSpecs> {
+        Arc::clone(&self.exchange().queue_specs)
     }
 
-    /// Returns the counters of queues, by port and queue, as the worker last reported them.
-    pub fn queue_counters(&self) -> BTreeMap<(u32, u32), QueueCounters> {
-        self.exchange().queues.clone()
+    /// Returns the counters of the queues of a port, by queue, as the worker last reported them.
+    pub fn queue_counters(&self, port: u32) -> BTreeMap<u32, QueueCounters> {
+        let exchange = self.exchange();
+        let of_port = exchange.queues.range((port, 0)..=(port, u32::MAX));
+        of_port.map(|((_, queue), counters)| (*queue, *counters)).collect()
     }
 }

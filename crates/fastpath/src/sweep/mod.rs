@@ -9,18 +9,17 @@
 //! files. This module runs the points and keeps the rows.
 
 mod dask;
-mod pareto;
 mod results;
 
 use crate::error::{Error, Result};
 use crate::simulate::{Simulation, machine_text, program_text};
 pub use dask::{Question, by_dask};
+pub use fastpath_report::{CARRIES, Front, FrontColumns, FrontRow, Goals};
 use fastpath_sim::case::Parameter;
 use fastpath_sim::parameter::Text;
 use fastpath_sim::sweep::SweepError;
 pub use fastpath_sim::sweep::{Axis, Design, Sweep};
 pub use fastpath_units::matrix::Shard;
-pub use pareto::{CARRIES, Front, FrontColumns, FrontRow, Goals};
 pub use results::{Results, SweepRow};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;

@@ -3,11 +3,10 @@
 use crate::error::{Error, Result};
 use fastpath_jit::Compiled;
 use fastpath_ofctl::{self as ofctl, Described, PortNames};
-use fastpath_switch::connections::CtState;
-use fastpath_switch::interp::{Lookup, trace};
+use fastpath_plan::{Plan, Subtable, TablePlan};
 use fastpath_switch::outcome::{DropReason, Learned, PacketOutcome};
-use fastpath_switch::plan::Subtable;
-use fastpath_switch::{Action, ConnectionFields, Plan, Port, Switch, TablePlan, port};
+use fastpath_switch::trace::{Lookup, Step, Trace, TraceEvent};
+use fastpath_switch::{Action, ConnectionFields, Port, Switch, interp, port};
 use fastpath_units::Time;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -129,8 +128,7 @@ fn flooding_word(number: u32) -> Option<&'static str> {
 /// The path of one packet through the tables.
 struct PacketPath {
     packet: Described,
-    lookups: Vec<Lookup>,
-    outcomes: Vec<PacketOutcome>,
+    trace: Trace,
     /// The names of ports, by number. Without any the switch has the ports that its tables mention.
     names: BTreeMap<u32, String>,
     /// The ports that were declared for this packet alone.
@@ -155,8 +153,8 @@ impl PacketPath {
         }
         let has_others = names.keys().any(|number| *number != packet.in_port);
         let undeclared = mentioned.iter().find_map(|number| flooding_word(*number)).filter(|_| !has_others);
-        let (lookups, outcomes) = trace(switch, Time::ZERO, packet.in_port, &packet.frame);
-        PacketPath { packet, lookups, outcomes, names, declared, undeclared }
+        let trace = interp::trace(switch, Time::ZERO, packet.in_port, &packet.frame);
+        PacketPath { packet, trace, names, declared, undeclared }
     }
 
     /// The word that floods, where a packet has no other port only because none is declared.
@@ -166,9 +164,10 @@ impl PacketPath {
 
     /// The word that floods to the ports that the rules mention, because none is declared.
     fn flooded_word(&self) -> Option<&'static str> {
-        let is_sent = self.outcomes.iter().any(|outcome| matches!(outcome, PacketOutcome::Output { .. }));
+        let is_sent =
+            self.trace.outcomes.iter().any(|outcome| matches!(outcome, PacketOutcome::Output { .. }));
         self.undeclared.filter(|_| is_sent)?;
-        let actions = self.lookups.iter().flat_map(|lookup| lookup.instructions.actions());
+        let actions = lookups(&self.trace).flat_map(|(_, lookup)| lookup.instructions.actions());
         let words = actions.filter_map(|action| match action {
             Action::Output { port, .. } => flooding_word(*port),
             _ => None,
@@ -186,7 +185,7 @@ impl PacketPath {
 
     /// The declared ports of the packet whose name does not have their number.
     fn named(&self) -> Vec<String> {
-        let outputs = self.outcomes.iter().filter_map(|outcome| match outcome {
+        let outputs = self.trace.outcomes.iter().filter_map(|outcome| match outcome {
             PacketOutcome::Output { port, .. } => Some(*port),
             _ => None,
         });
@@ -198,7 +197,8 @@ impl PacketPath {
     }
 
     fn json(&self) -> Value {
-        let lookup = |Lookup { table_id, rank, instructions, connection }: &Lookup| {
+        let lookup = |(depth, lookup): (usize, &Lookup)| {
+            let Lookup { table_id, rank, instructions, connection, key } = lookup;
             let mut line = match rank {
                 None => json!({ "table": table_id, "matched": false }),
                 Some(rank) => json!({
@@ -206,7 +206,8 @@ impl PacketPath {
                     "match": ofctl::print_match(rank.matching()), "actions": ofctl::print_instructions(instructions),
                 }),
             };
-            if let Some(state) = state_of(connection) {
+            (line["depth"], line["registers"]) = (json!(depth), json!(ofctl::print_carried(key)));
+            if let Some(state) = ofctl::print_tracked(connection) {
                 let ConnectionFields { zone, mark, label, .. } = connection;
                 line["ct"] =
                     json!({ "state": state, "zone": zone, "mark": mark, "label": format!("{label:#x}") });
@@ -234,17 +235,35 @@ impl PacketPath {
         };
         json!({
             "in_port": self.packet.in_port, "frame": hex(&self.packet.frame), "assumed": self.packet.assumed,
-            "lookups": self.lookups.iter().map(lookup).collect::<Vec<_>>(),
-            "outcomes": self.outcomes.iter().map(outcome).collect::<Vec<_>>(),
+            "lookups": lookups(&self.trace).map(lookup).collect::<Vec<_>>(),
+            "steps": self.trace.steps.iter().map(step_json).collect::<Vec<_>>(),
+            "final_flow": ofctl::print_key(&self.trace.ended),
+            "looked_at": ofctl::print_fields(self.trace.looked_at.iter().copied()),
+            "outcomes": self.trace.outcomes.iter().map(outcome).collect::<Vec<_>>(),
         })
     }
 }
 
-/// Returns the flags of a tracked packet, as `+trk+est`; `None` before `ct`.
-fn state_of(connection: &ConnectionFields) -> Option<String> {
-    let bits = connection.state.bits();
-    let names = CtState::NAMES.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 != 0);
-    (bits != 0).then(|| names.map(|(_, name)| format!("+{name}")).collect())
+/// Returns the lookups of a path, and how deep each is in others.
+fn lookups(trace: &Trace) -> impl Iterator<Item = (usize, &Lookup)> {
+    trace.steps.iter().filter_map(|Step { depth, event }| match event {
+        TraceEvent::Lookup(lookup) => Some((*depth, lookup)),
+        _ => None,
+    })
+}
+
+/// Returns a step of a path as JSON.
+fn step_json(Step { depth, event }: &Step) -> Value {
+    let kind = match event {
+        TraceEvent::Lookup(_) => "lookup",
+        TraceEvent::Action(_) => "action",
+        TraceEvent::ActionSet => "action-set",
+        TraceEvent::Bucket { .. } => "bucket",
+        TraceEvent::Metered { .. } => "meter",
+        TraceEvent::Tracked(_) => "tracked",
+        TraceEvent::Located(_) => "normal",
+    };
+    json!({ "depth": depth, "kind": kind, "text": ofctl::print_step(event) })
 }
 
 /// Prints a learned flow as a rule, or the timeouts of the rule that were lowered.
@@ -268,22 +287,8 @@ impl fmt::Display for PacketPath {
         let Described { in_port, frame, assumed } = &self.packet;
         let assumed = if assumed.is_empty() { String::new() } else { format!("; assumed: {assumed}") };
         writeln!(f, "\npacket of {} bytes on port {in_port}{assumed}", frame.len())?;
-        for Lookup { table_id, rank, instructions, connection } in &self.lookups {
-            if let Some(state) = state_of(connection) {
-                writeln!(f, "tracked: ct_state={state},ct_zone={}", connection.zone)?;
-            }
-            match rank {
-                None => writeln!(f, "table {table_id}: no flow matches")?,
-                Some(rank) => {
-                    let matching = ofctl::print_match(rank.matching());
-                    let comma = if matching.is_empty() { "" } else { "," };
-                    let actions = ofctl::print_instructions(instructions);
-                    writeln!(f, "table {table_id}: priority={}{comma}{matching}", rank.priority())?;
-                    writeln!(f, "         actions={actions}")?;
-                }
-            }
-        }
-        for outcome in &self.outcomes {
+        f.write_str(&ofctl::print_trace(&self.trace))?;
+        for outcome in &self.trace.outcomes {
             match outcome {
                 PacketOutcome::Output { port, queue, frame } => {
                     let queue = if *queue == 0 { String::new() } else { format!(", queue {queue}") };

@@ -17,7 +17,7 @@ mod ports;
 #[cfg(target_os = "linux")]
 mod server;
 
-pub use executor::{compiled, executor};
+pub use executor::{compiled, executor, executor_for};
 pub use explain::{Explanation, explain};
 pub use frames::{FrameFate, FrameSwitch};
 #[cfg(target_os = "linux")]
@@ -31,6 +31,6 @@ pub use ovsdb::{OvsdbOptions, OvsdbSwitches, ParseRemoteError, Remote};
 pub use ports::{load_rules, number_ports};
 #[cfg(target_os = "linux")]
 pub use server::{
-    FailMode, Listen, NamedPort, ServedSummary, ServerOptions, SwitchServer, Target, TlsFiles, Versions,
-    parse_datapath_id,
+    FailMode, FrameSplit, Listen, NamedPort, ServedSummary, ServerOptions, SwitchServer, Target, TlsFiles,
+    Versions, parse_datapath_id,
 };

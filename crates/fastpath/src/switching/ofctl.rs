@@ -188,7 +188,7 @@ fn shown(command: &str, lines: &str, ports: &PortNames) -> Result<Message> {
     let request = match command {
         "dump-flows" => Request::Flow(filter()?),
         "dump-aggregate" => Request::Aggregate(filter()?),
-        "dump-groups" => Request::GroupDesc,
+        "dump-groups" => Request::GroupDesc(fastpath_switch::group::ALL),
         "dump-meters" => Request::MeterConfig(number_of(lines, "meter", ALL_METERS)?),
         "dump-ports" if lines.trim().is_empty() => Request::PortStats(port::ANY),
         "dump-ports" => {
@@ -401,6 +401,8 @@ mod tests {
             priority: 7,
             idle_timeout: 9,
             hard_timeout: 0,
+            importance: 0,
+            idle: None,
             flags: 0,
             cookie: 5,
             counters: fastpath_switch::Counters { packets: 3, bytes: 180 },

@@ -4,15 +4,16 @@
 //!  controllers ═ Agent ═ Control (tables) ─▶ Datapath ═ ports
 //! ```
 
-use super::executor::executor;
+use super::executor::{executor, executor_for};
 use super::kernel::{self, KernelExecutor, SharedCounts};
 use super::ports::{load_rules, number_ports};
 use crate::error::{Error, Result};
 use fastpath_engine::Notice;
 use fastpath_engine::control::{HttpAddress, SwitchPage};
-use fastpath_engine::port::{self, OpenContext, Port};
+use fastpath_engine::port::{self, OpenContext};
 use fastpath_engine::switching::{
-    Control, Datapath, LinkWatch, PacketInLimit, SwitchAccounting, SwitchRunning, serve,
+    Control, Datapath, LinkWatch, PacketInLimit, SwitchAccounting, SwitchPort, SwitchRunning, WORKERS_MAX,
+    WorkerSummary, serve_workers,
 };
 use fastpath_jit::ebpf::KernelCounts;
 use fastpath_openflow::agent::{self, Agent, Doorbell, PortInfo};
@@ -60,10 +61,25 @@ pub struct ServerOptions {
     pub backoff_max: Duration,
     /// Where packets are executed.
     pub data_path: DataPathChoice,
+    /// The threads that move packets.
+    pub workers: NonZeroUsize,
+    /// How what arrives is split between them.
+    pub split: FrameSplit,
     /// Where to show the tables in a browser; `None`: not.
     pub dashboard: Option<HttpAddress>,
     /// Receives notices of events: controllers that connect, ports that fail.
     pub notice: Notice,
+}
+
+/// How the frames that arrive are split between workers. Frames of a flow stay in order in any case.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum FrameSplit {
+    /// Each port is polled by one worker.
+    #[default]
+    Ports,
+    /// The kernel splits what arrives on an interface by a hash of its flows. Ports of other kinds
+    /// are polled by one worker each.
+    Flows,
 }
 
 /// A port of the switch and what it attaches to: `NAME=KIND`, or an interface.
@@ -111,7 +127,7 @@ pub struct SwitchServer {
 
 /// Open ports, their executor, and where packets are executed.
 struct Opened {
-    ports: Vec<(u32, Box<dyn Port>)>,
+    ports: Vec<SwitchPort>,
     executor: Box<dyn Executor>,
     data_path: String,
     kernel: Option<SharedCounts>,
@@ -124,6 +140,8 @@ pub struct ServedSummary {
     pub packets: SwitchAccounting,
     /// Number, name and counters of each port.
     pub ports: Vec<(u32, String, PortCounters)>,
+    /// What each worker polled and received.
+    pub workers: Vec<WorkerSummary>,
 }
 
 impl Default for ServerOptions {
@@ -143,6 +161,8 @@ impl Default for ServerOptions {
             probe_every: Duration::from_secs(15),
             backoff_max: Duration::from_secs(8),
             data_path: DataPathChoice::User,
+            workers: NonZeroUsize::MIN,
+            split: FrameSplit::default(),
             dashboard: None,
             notice: Notice::to_stderr(),
         }
@@ -184,16 +204,16 @@ impl SwitchServer {
         }
         let start = |error: io::Error| Error::Argument(format!("starting the switch: {error}"));
         let Opened { ports, executor, data_path, kernel } = open(&mut switch, &numbers, &options)?;
-        let interfaces = ports
-            .iter()
-            .zip(named)
-            .filter_map(|((number, port), (_, name))| Some((*number, port.as_ref(), name.interface()?)));
+        let interfaces = ports.iter().zip(named).filter_map(|(port, (_, name))| {
+            Some((port.number, port.channels[0].as_ref(), name.interface()?))
+        });
         let links = LinkWatch::new(interfaces).map_err(start)?;
         let doorbell = Doorbell::new().map_err(start)?;
         let limit = PacketInLimit { per_second: options.packet_in_rate, ..PacketInLimit::default() };
-        let control = Control::new(switch, executor, limit, doorbell.ringer()).map_err(start)?;
-        let datapath = Datapath::new(&control, ports, POOL, notice.clone());
-        let running = serve(&control, datapath).map_err(start)?;
+        let control = Control::with_workers(switch, executor, limit, options.workers, doorbell.ringer());
+        let control = control.map_err(start)?;
+        let workers = Datapath::workers(&control, ports, POOL, notice);
+        let running = serve_workers(&control, workers).map_err(start)?;
         let page = options.dashboard.as_ref().map(|address| {
             let page = SwitchPage::start(address, &control, numbers.iter().cloned().collect());
             page.map_err(|error| Error::Argument(format!("dashboard at {address}: {error}")))
@@ -236,6 +256,11 @@ impl SwitchServer {
         &self.data_path
     }
 
+    /// What each worker polls: the numbers of its ports.
+    pub fn polled(&self) -> Vec<Vec<u32>> {
+        self.control.workers().into_iter().map(|worker| worker.ports).collect()
+    }
+
     /// Whether a thread of the switch has ended by a defect.
     pub fn has_failed(&self) -> bool {
         self.agent.has_failed() || self.running.has_failed()
@@ -254,12 +279,41 @@ impl SwitchServer {
         if let Some(counts) = kernel {
             add(&mut packets, &counts.lock().unwrap_or_else(PoisonError::into_inner));
         }
-        ServedSummary { packets, ports }
+        ServedSummary { packets, ports, workers: control.workers() }
+    }
+}
+
+/// Refuses combinations of workers and ports that would not be what they say.
+fn check_workers(options: &ServerOptions) -> Result<()> {
+    let (workers, ports) = (options.workers.get(), options.ports.len());
+    let refuse = |text: String| Err(Error::Argument(format!("--workers {workers}: {text}")));
+    let splits = options.split == FrameSplit::Flows;
+    if splits && workers == 1 {
+        return refuse("one worker has nothing to split; write --workers 2, or leave --split out".to_owned());
+    }
+    if splits && !options.ports.iter().any(|(_, name)| port::splits_flows(name)) {
+        return Err(Error::Argument(
+            "--split flow: the kernel splits flows for packet sockets, and no port has one; write --port \
+             NAME=IFACE, or --split port"
+                .to_owned(),
+        ));
+    }
+    match workers {
+        1 => Ok(()),
+        _ if workers > WORKERS_MAX => refuse(format!("write at most {WORKERS_MAX}")),
+        _ if options.data_path != DataPathChoice::User => {
+            refuse("workers execute packets in user space; write --data-path user".to_owned())
+        }
+        _ if !splits && workers > ports => refuse(format!(
+            "a worker polls at least one port, and there are {ports}; write fewer workers, or --split flow"
+        )),
+        _ => Ok(()),
     }
 }
 
 /// Opens the ports, and makes their executor, in the kernel if that is wanted and possible.
 fn open(switch: &mut Switch, numbers: &[(u32, String)], options: &ServerOptions) -> Result<Opened> {
+    check_workers(options)?;
     let notice = options.notice.clone();
     let say = |text: &str| notice.send(text);
     let data_path = match options.data_path {
@@ -273,12 +327,21 @@ fn open(switch: &mut Switch, numbers: &[(u32, String)], options: &ServerOptions)
         },
     };
     let mut context = OpenContext::new(options.ports.iter().map(|(_, port)| port.clone()), &options.notice);
-    let mut ports: Vec<(u32, Box<dyn Port>)> = Vec::new();
+    let mut ports = Vec::new();
     for ((number, _), (_, name)) in numbers.iter().zip(&options.ports) {
-        let opened = port::open(name, &mut context).map_err(|error| Error::Argument(error.to_string()))?;
-        ports.push((*number, opened));
+        let channels = match options.split {
+            FrameSplit::Flows => port::open_channels(name, options.workers.get()),
+            FrameSplit::Ports => Ok(None),
+        };
+        let channels = match channels {
+            Ok(Some(channels)) => Ok(channels),
+            Ok(None) => port::open(name, &mut context).map(|port| vec![port]),
+            Err(error) => Err(error),
+        };
+        let channels = channels.map_err(|error| Error::Argument(error.to_string()))?;
+        ports.push(SwitchPort { number: *number, channels });
     }
-    Ok(Opened { ports, executor: executor(switch, &say), data_path, kernel: None })
+    Ok(Opened { ports, executor: executor_for(switch, options.workers, &say), data_path, kernel: None })
 }
 
 /// Opens ports to the kernel's tables.
@@ -289,7 +352,7 @@ fn open_kernel(switch: &mut Switch, numbers: &[(u32, String)], options: &ServerO
     let (mut ports, mut at) = (Vec::new(), BTreeMap::new());
     for ((number, _), (_, name)) in numbers.iter().zip(&options.ports) {
         let (port, place) = kernel::user_port(name.interface().unwrap_or_default())?;
-        ports.push((*number, port));
+        ports.push(SwitchPort { number: *number, channels: vec![port] });
         at.insert(*number, place);
     }
     let notice = options.notice.clone();

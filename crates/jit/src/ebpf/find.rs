@@ -9,8 +9,9 @@ use fastpath_bpf::asm::Reg::{self, R0, R1, R2, R3, R8, R9, R10};
 use fastpath_bpf::asm::Size::{Double, Word};
 use fastpath_bpf::asm::{Alu, Cond, Label};
 use fastpath_bpf::helpers::helper;
-use fastpath_switch::plan::KeyBits;
-use fastpath_switch::{TablePlan, Term};
+use fastpath_plan::KeyBits;
+use fastpath_plan::TablePlan;
+use fastpath_switch::Term;
 use fastpath_sys::bpf::Map;
 
 /// In `R8`: no rule.

@@ -8,9 +8,10 @@
 
 use super::maps::map;
 use super::{KernelError, MASKS_MAX};
+use fastpath_plan::TablePlan;
+use fastpath_plan::{Body, KeyBits, Rule, Subtable};
 use fastpath_switch::field::WORDS;
-use fastpath_switch::plan::{Body, KeyBits, Rule, Subtable};
-use fastpath_switch::{Match, TablePlan, Term};
+use fastpath_switch::{Match, Term};
 use fastpath_sys::bpf::{Map, MapKind};
 use std::collections::BTreeMap;
 

@@ -30,7 +30,7 @@ pub use layout::ToUser;
 pub use running::{KernelSwitch, index_of, set_up_like};
 pub use tables::{EmptyProgram, InUser, KernelCounts, KernelPort, KernelTables, Trial, empty_program};
 
-use fastpath_switch::TablePlan;
+use fastpath_plan::TablePlan;
 use fastpath_sys::bpf::LoadError;
 use std::io;
 

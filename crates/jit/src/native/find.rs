@@ -8,10 +8,10 @@ use super::context::Context;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, Value};
 use cranelift_frontend::Variable;
+use fastpath_plan::{Base, Body, Entry, Hash, HashSlot, Lanes, Packed, Shape, Trie};
 use fastpath_switch::Term;
 use fastpath_switch::field::WORDS;
 use fastpath_switch::mix::{MULTIPLIER, OFFSET};
-use fastpath_switch::plan::{Base, Body, Entry, Hash, Lanes, Packed, Shape, Slot, Trie};
 use std::mem::offset_of;
 
 /// The number that stands for "no rule", in 64 bits: greater than every rule.
@@ -224,9 +224,9 @@ impl Find<'_> {
         asm.jump(probe);
         asm.at(probe);
         let index = asm.get(at);
-        let offset = asm.times(index, size_of::<Slot<N>>() as u64);
+        let offset = asm.times(index, size_of::<HashSlot<N>>() as u64);
         let slot = asm.add(start, offset);
-        let rule = asm.load_32(slot, offset_of!(Slot<N>, rule) as i32);
+        let rule = asm.load_32(slot, offset_of!(HashSlot<N>, rule) as i32);
         // The slot is free, or holds the value, or neither.
         let is_free = asm.is_number(IntCC::Equal, rule, NONE);
         asm.leave_if(is_free, self.next);

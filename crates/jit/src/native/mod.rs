@@ -33,7 +33,7 @@ pub use code::{CompileError, Finder};
 pub use worker::{Fate, Worker};
 
 use crate::base_table::BaseTable;
-use fastpath_switch::TablePlan;
+use fastpath_plan::TablePlan;
 use std::sync::Arc;
 
 /// Generates the code of tables with settled plans.

@@ -7,11 +7,11 @@ use crate::port_table::flags;
 use crate::program::Program;
 use crate::shared::{Shared, WorkerCells};
 use crate::walk::{OwnCells, Walk};
+use fastpath_plan::RuleNumber;
 use fastpath_switch::execute::{self, Effects, Packet, perform};
 use fastpath_switch::field::WORDS;
 use fastpath_switch::outcome::{DropReason, Learned, OUTCOMES_MAX};
-use fastpath_switch::plan::RuleNumber;
-use fastpath_switch::{Action, ActionSet, PacketOutcome, PipelineFields};
+use fastpath_switch::{Action, ActionSet, Connections, PacketOutcome, PipelineFields};
 use fastpath_units::Time;
 use std::mem;
 use std::ptr;
@@ -123,6 +123,11 @@ impl Worker {
             self.program = self.shared.newest();
             self.load_program();
         }
+    }
+
+    /// Returns the connections that actions track.
+    pub fn connections(&self) -> &Connections {
+        &self.program.connections
     }
 
     /// Executes a frame that arrived on `in_port`. The frame is edited in place as long as its

@@ -175,7 +175,7 @@ fn any(rng: &mut Rng) -> Extension {
         }),
         18 => Extension::Note(vec![1, 2]),
         19 => Extension::Clone(vec![any_extension(rng), Action::output(port), Action::Group(1)]),
-        20 => pick(rng, &[Extension::Exit, Extension::PopQueue]),
+        20 => pick(rng, &[Extension::Exit, Extension::PopQueue, Extension::Meter(1)]),
         21 => {
             let reason = pick(rng, &[PacketInReason::Action, PacketInReason::NoMatch]);
             Extension::Controller(Controller {

@@ -12,7 +12,7 @@ use fastpath_model::Estimate;
 use fastpath_model::dist::t_quantile;
 use fastpath_net::{EdgeId, HostPath, Routes};
 use fastpath_spec::{DataPathChoice, NodeId, Topology};
-use fastpath_units::stats::median;
+use fastpath_units::stats::{median, quantile, sorted};
 use fastpath_wire::build::Ip;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -21,8 +21,12 @@ use std::time::{Duration, Instant};
 
 /// A run before it is measured.
 const WARM_UP: Duration = Duration::from_millis(30);
-/// Parts of a measured run. The median of their rates is its rate.
-const WINDOWS: u32 = 5;
+/// Parts of a measured run. This quantile of their rates is its rate: other work on the machine only
+/// makes a part slower.
+const WINDOWS: u32 = 8;
+const UNDISTURBED: f64 = 0.75;
+/// Parts of a run at a load.
+const LATENESS_WINDOWS: u32 = 5;
 /// Headers of Ethernet, IPv4 and UDP.
 const HEADERS: usize = 42;
 /// Most frames that a port at a constant rate sends at a time, as a full socket buffer holds.
@@ -50,7 +54,8 @@ pub struct Offered {
     pub delivered: f64,
     /// Share of a core that the worker used while it moved frames.
     pub busy: f64,
-    /// Median lateness, in microseconds.
+    /// Median lateness, in microseconds. As the percentile, that of the median part of the run: a
+    /// spell of other work spoils a part.
     pub p50_us: f64,
     /// 99th percentile of the lateness.
     pub p99_us: f64,
@@ -88,12 +93,12 @@ pub fn saturate(network: &RandomNetwork, span: Duration, log: Option<PathBuf>) -
         sleep(span / WINDOWS);
         reports.push(report()?);
     }
-    // A spell of other work spoils a window, not the result.
     let rate = |pair: &[Report]| {
         let delivered = pair[1].accounting.delivered - pair[0].accounting.delivered;
         delivered as f64 / (cpu(&pair[1]) - cpu(&pair[0])).max(1e-9)
     };
-    let packets_per_second = median(reports.windows(2).map(rate));
+    let rates = sorted(reports.windows(2).map(rate));
+    let packets_per_second = quantile(&rates, UNDISTURBED);
     let (before, after) = (first, reports.pop().expect("there is a window"));
     let grown_bytes = started.grown_bytes();
     let delivered = (after.accounting.delivered - before.accounting.delivered) as f64;
@@ -121,26 +126,40 @@ pub fn offer(network: &RandomNetwork, packets_per_second: f64, span: Duration) -
     let report =
         || started.running.report().map(|report| (report, Instant::now())).ok_or("a worker has ended");
     sleep(WARM_UP);
-    let (before, from) = report()?;
-    sleep(span);
-    let (after, to) = report()?;
+    let mut reports = vec![report()?];
+    for _ in 0..LATENESS_WINDOWS {
+        sleep(span / LATENESS_WINDOWS);
+        reports.push(report()?);
+    }
     started.running.stop().map_err(|error| error.to_string())?;
+    let late = |q| {
+        let parts = reports.windows(2).map(|pair| between(&pair[0].0, &pair[1].0));
+        median(parts.map(|(within, frames)| quantile_us(&within, frames, q)))
+    };
+    let (p50_us, p99_us) = (late(0.5), late(0.99));
+    let (after, to) = reports.pop().expect("there is a part");
+    let (before, from) = reports.swap_remove(0);
     let seconds = (to - from).as_secs_f64();
-    let mut within = [0_u64; BOUNDS_NS.len()];
+    let busy = |report: &Report| report.workers.iter().map(|worker| worker.busy_s).sum::<f64>();
+    let delivered = (after.accounting.delivered - before.accounting.delivered) as f64;
+    Ok(Offered {
+        delivered: delivered / (packets_per_second * seconds),
+        busy: (busy(&after) - busy(&before)) / seconds,
+        p50_us,
+        p99_us,
+    })
+}
+
+/// The frames released between two reports, in all and within each of [`BOUNDS_NS`].
+fn between(before: &Report, after: &Report) -> ([u64; BOUNDS_NS.len()], u64) {
+    let mut within = [0; BOUNDS_NS.len()];
     let mut frames = 0;
     for (before, after) in before.ports.iter().zip(&after.ports) {
         frames += after.lateness.frames - before.lateness.frames;
         let pairs = before.lateness.within.iter().zip(&after.lateness.within);
         within.iter_mut().zip(pairs).for_each(|(sum, (before, after))| *sum += after - before);
     }
-    let busy = |report: &Report| report.workers.iter().map(|worker| worker.busy_s).sum::<f64>();
-    let delivered = (after.accounting.delivered - before.accounting.delivered) as f64;
-    Ok(Offered {
-        delivered: delivered / (packets_per_second * seconds),
-        busy: (busy(&after) - busy(&before)) / seconds,
-        p50_us: quantile_us(&within, frames, 0.5),
-        p99_us: quantile_us(&within, frames, 0.99),
-    })
+    (within, frames)
 }
 
 /// A quantile of counts by [`BOUNDS_NS`], in microseconds, interpolated.

@@ -6,8 +6,9 @@
 use super::{ByTraffic, Lookups, Made, SwitchQuestion};
 use crate::Effort;
 use fastpath_jit::{CompileError, Finder};
-use fastpath_switch::plan::Base;
-use fastpath_switch::{Key, Match, TablePlan, workload};
+use fastpath_plan::Base;
+use fastpath_plan::TablePlan;
+use fastpath_switch::{Key, Match, workload};
 use fastpath_units::stats::median;
 use std::hint::black_box;
 use std::time::{Duration, Instant};

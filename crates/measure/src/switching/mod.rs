@@ -8,6 +8,7 @@
 //! | `path.rs` | how many packets per second go from port to port? |
 //! | `executor.rs` | what does a packet cost by one executor, the kernel's program included? |
 //! | `flow_changes.rs` | how fast does a controller change flows, and what does it cost? |
+//! | `workers.rs` | how much more do several workers pass than one? |
 //! | `updates.rs` | how soon does a change take effect, and how does it affect packets? |
 
 mod executor;
@@ -16,11 +17,13 @@ mod lookup;
 mod path;
 mod rules;
 mod updates;
+mod workers;
 
 pub use executor::{ExecutorCost, SwitchExecutor, executor_cost};
 use fastpath_units::stats::median;
 pub use flow_changes::{Barriers, ChangePhase, FlowChanges, flow_changes};
 pub use rules::{Rules, RulesError};
+pub use workers::{WorkerRates, WorkerRatios, WorkerScaling, worker_scaling};
 
 use super::search::SearchError;
 use super::{Effort, Progress, on_core};

@@ -125,7 +125,7 @@ fn change(count: u32, made: &Made, live: &mut Live, switch: &mut Switch) -> Chan
 }
 
 /// Returns the CPU time of this thread.
-fn cpu_time() -> Duration {
+pub(super) fn cpu_time() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
 

@@ -9,7 +9,7 @@
 //! are not in the list: those that find no room are dropped at once.
 
 use super::connection::Connection;
-use super::event::Event;
+use super::event::{Event, EventForm};
 use std::collections::VecDeque;
 use std::time::Instant;
 
@@ -42,7 +42,7 @@ impl AsyncMessages {
         &self,
         connection: &mut Connection,
         now: Instant,
-        mut encode: impl FnMut(u64, &Event) -> Option<Vec<u8>>,
+        mut encode: impl FnMut(u64, EventForm, &Event) -> Option<Vec<u8>>,
     ) {
         if !connection.receives_async() {
             connection.delivered = self.end();
@@ -52,7 +52,7 @@ impl AsyncMessages {
             let event = &self.events[(connection.delivered - self.first) as usize];
             if connection.wants(event) {
                 if connection.has_room_for_async() {
-                    if let Some(bytes) = encode(connection.delivered, event) {
+                    if let Some(bytes) = encode(connection.delivered, connection.event_form(event), event) {
                         connection.send_event(&bytes);
                     }
                 } else {

@@ -4,12 +4,15 @@ use super::bundle_store::BundledMessage;
 use super::changes::change_one;
 use super::connection::Connection;
 use super::misses;
+use super::monitors::change_observed;
 use super::switch_state::SwitchState;
 use crate::message::{BundleFault, BundleMessage, BundleStep, Fault, Message, bundle_reply};
-use fastpath_switch::{Removed, Switch};
+use fastpath_switch::{Removed, Switch, Version};
 use fastpath_units::Time;
 use std::time::Instant;
 
+/// OFPBF_TIME: the bundle is to be committed at a time. OpenFlow 1.5.
+const SCHEDULED: u16 = 1 << 2;
 /// Bytes of a message that an error message repeats (§7.4.4: at least 64).
 const ERROR_DATA: usize = 64;
 
@@ -24,8 +27,11 @@ pub(super) fn answer(
     if connection.is_slave() {
         return Err(Fault::IsSlave);
     }
-    let now = Instant::now();
-    match BundleMessage::read(xid, kind, data)? {
+    let (now, message) = (Instant::now(), BundleMessage::read(xid, kind, data)?);
+    if connection.codec.version() == Version::V15 && message.flags() & SCHEDULED != 0 {
+        return Err(BundleFault::Scheduled.into());
+    }
+    match message {
         BundleMessage::Add { id, flags, message } => {
             let (xid, content) = connection.codec.decode(message)?;
             let may_be_bundled =
@@ -61,12 +67,21 @@ fn commit(
 ) -> Result<(), Fault> {
     connection.has_changed = true;
     let are_misses_wanted = state.are_misses_wanted;
+    let (id, is_monitored, mut events) = (connection.id, state.are_flows_monitored, Vec::new());
     let change = |switch: &mut Switch, now| {
         if are_misses_wanted {
             misses::remove(switch, now);
         }
         // First on a copy, which is dropped if one is refused.
-        let made = make_all(&mut switch.clone(), now, messages).and_then(|_| make_all(switch, now, messages));
+        let tried = make_all(&mut switch.clone(), now, messages, |switch, now, _, message| {
+            change_one(switch, now, message)
+        });
+        let made = tried.and_then(|_| {
+            make_all(switch, now, messages, |switch, now, xid, message| match is_monitored {
+                true => change_observed(switch, now, message, Some((id, xid)), &mut events),
+                false => change_one(switch, now, message),
+            })
+        });
         if are_misses_wanted {
             misses::add(switch, now);
         }
@@ -74,7 +89,8 @@ fn commit(
     };
     match state.control.change(change) {
         Ok(removed) => {
-            state.note_removed(removed);
+            events.into_iter().for_each(|event| state.async_messages.push(event));
+            state.report_removed(removed);
             Ok(())
         }
         Err((place, fault)) => {
@@ -90,10 +106,11 @@ fn make_all(
     switch: &mut Switch,
     now: Time,
     messages: &[BundledMessage],
+    mut change: impl FnMut(&mut Switch, Time, u32, &Message) -> Result<Vec<Removed>, Fault>,
 ) -> Result<Vec<Removed>, (usize, Fault)> {
     let mut removed = Vec::new();
-    for (place, BundledMessage { message, .. }) in messages.iter().enumerate() {
-        removed.extend(change_one(switch, now, message).map_err(|fault| (place, fault))?);
+    for (place, BundledMessage { xid, message, .. }) in messages.iter().enumerate() {
+        removed.extend(change(switch, now, *xid, message).map_err(|fault| (place, fault))?);
     }
     Ok(removed)
 }

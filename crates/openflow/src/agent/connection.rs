@@ -7,10 +7,11 @@
 use super::bundle_store::BundleStore;
 use super::event::{self, EventForm};
 use super::misses;
+use super::monitors::{Monitor, Monitors};
 use super::stream::{Moved, READ_MAX, Stream};
 use crate::message::{
-    Async, Codec, Fault, FlowFormat, HEADER_LEN, Hello, MORE, Message, Role, TableFeatures, Versions,
-    frame_len,
+    Async, Codec, Fault, FlowFormat, HEADER_LEN, Hello, MORE, Message, Role, RoleMessage, RoleStatus,
+    TableFeatures, Versions, frame_len,
 };
 use fastpath_switch::outcome::PacketInReason;
 use fastpath_switch::{FlowFilter, Rank, Version};
@@ -41,6 +42,8 @@ const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A connection.
 pub(super) struct Connection {
+    /// Tells it from others.
+    pub(super) id: usize,
     pub(super) stream: Stream,
     /// Its name in notices.
     pub(super) peer: String,
@@ -65,6 +68,7 @@ pub(super) struct Connection {
     /// The parts of a table features request that is not complete.
     parts: Option<Parts>,
     pub(super) bundles: BundleStore,
+    pub(super) monitors: Monitors,
     /// Whether it has changed flows, groups or meters.
     pub(super) has_changed: bool,
     readable: bool,
@@ -116,12 +120,43 @@ pub(super) struct Dump {
 /// The subject of a dump, and where to continue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum DumpOf {
-    Flows { filter: Box<FlowFilter>, format: FlowFormat, next: Option<(u8, Rank)> },
-    Groups { only: Option<u32>, next: u32 },
-    GroupDescriptions { next: u32 },
-    Meters { only: Option<u32>, next: u32 },
-    MeterDescriptions { only: Option<u32>, next: u32 },
-    Tables { next: u8 },
+    Flows {
+        filter: Box<FlowFilter>,
+        format: FlowFormat,
+        next: Option<(u8, Rank)>,
+    },
+    /// Of OpenFlow 1.5: without what counts nothing.
+    FlowCounters {
+        filter: Box<FlowFilter>,
+        next: Option<(u8, Rank)>,
+    },
+    Groups {
+        only: Option<u32>,
+        next: u32,
+    },
+    GroupDescriptions {
+        only: Option<u32>,
+        next: u32,
+    },
+    Meters {
+        only: Option<u32>,
+        next: u32,
+    },
+    MeterDescriptions {
+        only: Option<u32>,
+        next: u32,
+    },
+    TableConfigs {
+        next: u8,
+    },
+    /// The flows that monitors select.
+    Monitored {
+        monitors: Vec<Monitor>,
+        next: Option<(u8, Rank)>,
+    },
+    Tables {
+        next: u8,
+    },
 }
 
 /// The parts of a request that have arrived.
@@ -154,6 +189,7 @@ impl Connection {
     ) -> Connection {
         let now = Instant::now();
         let mut connection = Connection {
+            id: 0,
             stream,
             peer,
             kind,
@@ -170,6 +206,7 @@ impl Connection {
             dump: None,
             parts: None,
             bundles: BundleStore::default(),
+            monitors: Monitors::default(),
             has_changed: false,
             readable: true,
             writable: true,
@@ -208,7 +245,10 @@ impl Connection {
             _ => Err(Fault::NoHello),
         };
         match version {
-            Ok(version) => self.codec = Codec::new(version),
+            Ok(version) => {
+                self.codec = Codec::new(version);
+                self.masks = Async::of(version);
+            }
             Err(fault) => {
                 // In a version that the peer reads.
                 let is_old = first.head.first().is_some_and(|version| *version < Version::V13.number());
@@ -275,17 +315,33 @@ impl Connection {
         }
     }
 
+    /// Makes a master a slave, because another controller has become master.
+    pub(super) fn depose(&mut self, generation_id: u64) {
+        /// OFPCRR_MASTER_REQUEST.
+        const REASON: u8 = 0;
+        self.take_role(Role::Slave);
+        let [_, of_slaves] = self.masks.role_status;
+        if self.codec.version() >= Version::V14 && of_slaves & 1 << REASON != 0 {
+            let role = RoleMessage { role: self.role, generation_id };
+            self.say(0, &Message::RoleStatus(RoleStatus { reason: REASON, role }));
+        }
+    }
+
     /// Returns whether an event is to be sent to it.
     pub(super) fn wants(&self, event: &event::Event) -> bool {
         let is_for_it = match event {
             event::Event::PacketIn(packet) if misses::is_miss(&packet.head) => self.wants_misses(),
             event::Event::PacketIn(packet) => self.controller_id == packet.head.controller,
+            event::Event::FlowChange(change) => self.monitors.telling(self.id, change).is_some(),
+            event::Event::Request(request) => self.codec.version() >= Version::V14 && request.0 != self.id,
+            event::Event::TableStatus(_) => self.codec.version() >= Version::V14,
             event::Event::FlowRemoved(_)
             | event::Event::PortStatus(_)
             | event::Event::PortAdded(_)
             | event::Event::PortRemoved(_) => true,
         };
-        is_for_it && self.receives_async() && event.passes(&self.masks, self.is_slave())
+        let version = self.codec.version();
+        is_for_it && self.receives_async() && event.passes(version, &self.masks, self.is_slave())
     }
 
     /// Returns whether it receives the packets that match no flow. In OpenFlow 1.0 they go to the
@@ -298,9 +354,13 @@ impl Connection {
             && self.masks.packet_in[usize::from(self.is_slave())] & 1 << PacketInReason::NoMatch as u32 != 0
     }
 
-    /// Returns the form of the events that it receives.
-    pub(super) fn event_form(&self) -> EventForm {
-        EventForm { codec: self.codec }
+    /// Returns the form of an event that it receives.
+    pub(super) fn event_form(&self, event: &event::Event) -> EventForm {
+        let telling = match event {
+            event::Event::FlowChange(change) => self.monitors.telling(self.id, change),
+            _ => None,
+        };
+        EventForm { codec: self.codec, telling }
     }
 
     /// Returns whether it receives asynchronous messages at all.

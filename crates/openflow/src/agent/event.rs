@@ -1,9 +1,10 @@
 //! Events that controllers learn without a request, by asynchronous messages (OpenFlow 1.3.5
 //! §6.1.2).
 
-use crate::message::{Async, Codec, PortDescription};
+use super::monitors::{FlowEvent, Telling};
+use crate::message::{Async, Codec, Message, PortDescription, TableStatus};
 use fastpath_engine::switching::QueuedPacketIn;
-use fastpath_switch::Removed;
+use fastpath_switch::{Removed, RemovedReason, Version};
 
 /// Something that controllers learn by an asynchronous message.
 #[derive(Debug)]
@@ -13,26 +14,51 @@ pub(super) enum Event {
     PortStatus(u32),
     PortAdded(u32),
     PortRemoved(Box<PortDescription>),
+    TableStatus(Box<TableStatus>),
+    FlowChange(Box<FlowEvent>),
+    /// A change of groups or meters that the controller with this connection made.
+    Request(Box<(usize, u32, Message)>),
 }
 
 /// The form of an event in the messages of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct EventForm {
     pub(super) codec: Codec,
+    /// What is told of a change of a flow.
+    pub(super) telling: Option<Telling>,
 }
 
 impl Event {
     /// Returns whether `masks` let the event pass to a controller, which is a slave or is not
     /// (§7.3.10).
-    pub(super) fn passes(&self, masks: &Async, is_slave: bool) -> bool {
+    pub(super) fn passes(&self, version: Version, masks: &Async, is_slave: bool) -> bool {
         let side = usize::from(is_slave);
         let (word, bit) = match self {
+            // Monitors select them.
+            Event::FlowChange(_) => return true,
+            Event::Request(request) => {
+                (masks.request_forward[side], u8::from(matches!(request.2, Message::MeterMod(_))))
+            }
             Event::PacketIn(packet) => (masks.packet_in[side], packet.head.reason as u8),
-            Event::FlowRemoved(removed) => (masks.flow_removed[side], removed.reason as u8),
+            Event::FlowRemoved(removed) => {
+                (masks.flow_removed[side], removed_reason(version, removed.reason))
+            }
             Event::PortAdded(_) => (masks.port_status[side], 0),
             Event::PortRemoved(_) => (masks.port_status[side], 1),
             Event::PortStatus(_) => (masks.port_status[side], 2),
+            Event::TableStatus(status) => (masks.table_status[side], status.reason),
         };
         word & 1 << bit != 0
+    }
+}
+
+/// Returns the number of a reason for which a flow goes (OFPRR_). Before OpenFlow 1.4 a meter that
+/// goes and a full table have none: the flow was deleted.
+pub(super) fn removed_reason(version: Version, reason: RemovedReason) -> u8 {
+    match reason {
+        RemovedReason::MeterDelete | RemovedReason::Eviction if version < Version::V14 => {
+            RemovedReason::Delete as u8
+        }
+        other => other as u8,
     }
 }

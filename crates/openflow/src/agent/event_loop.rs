@@ -3,7 +3,8 @@
 
 use super::connection::{Connection, Kind, State};
 use super::event::Event;
-use super::local::{ControlSocket, LocalListener, LocalService};
+use super::fullness;
+use super::local::{ControlSocket, LocalListener, LocalService, Unserved};
 use super::order::{AgentState, Dial, Order, SharedWithAgent};
 use super::requests;
 use super::standalone;
@@ -22,7 +23,7 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, TryRecvError};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The token of the doorbell.
@@ -46,6 +47,8 @@ pub(super) struct EventLoop {
     pub(super) listeners: BTreeMap<usize, Listener>,
     /// Those of the file system, by token.
     local: BTreeMap<usize, LocalListener>,
+    /// Those that could not be created yet.
+    pub(super) unserved: Vec<Unserved>,
     pub(super) targets: Vec<Dialled>,
     pub(super) connections: BTreeMap<usize, Connection>,
     next_token: usize,
@@ -106,6 +109,7 @@ impl EventLoop {
             tls,
             listeners: BTreeMap::new(),
             local: BTreeMap::new(),
+            unserved: Vec::new(),
             targets: Vec::new(),
             connections: BTreeMap::new(),
             next_token: 1,
@@ -140,8 +144,23 @@ impl EventLoop {
         Ok(())
     }
 
+    /// Tries to accept connections at the sockets of the file system where it does not yet. Each
+    /// reason is said once.
+    pub(super) fn serve_at_paths(&mut self) {
+        for one in std::mem::take(&mut self.unserved) {
+            let Err(error) = self.serve_at(one.path.clone(), one.service) else { continue };
+            let why = error.to_string();
+            if why != one.why {
+                self.options.notice.send(&format!("punix:{}: {why}; trying again", one.path.display()));
+            }
+            self.unserved.push(Unserved { why, ..one });
+        }
+        let unserved = self.unserved.iter().map(|one| (one.path.clone(), one.why.clone())).collect();
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).unserved = unserved;
+    }
+
     /// Accepts connections at a socket of the file system.
-    pub(super) fn serve_at(&mut self, path: PathBuf, service: LocalService) -> io::Result<()> {
+    fn serve_at(&mut self, path: PathBuf, service: LocalService) -> io::Result<()> {
         let mut listener = LocalListener::new(path, service)?;
         self.poll.registry().register(&mut listener.socket, Token(self.next_token), Interest::READABLE)?;
         self.local.insert(self.next_token, listener);
@@ -182,6 +201,7 @@ impl EventLoop {
             self.housekeep();
             let are_wanted = self.connections.values().any(Connection::wants_misses);
             self.switch.want_misses(are_wanted);
+            self.switch.are_flows_monitored = self.connections.values().any(|one| !one.monitors.is_empty());
             self.send_events();
         }
         // The last replies, if the sockets accept them at once.
@@ -307,7 +327,7 @@ impl EventLoop {
             return None;
         }
         self.next_token += 1;
-        connection.delivered = self.switch.async_messages.end();
+        (connection.id, connection.delivered) = (token, self.switch.async_messages.end());
         self.connections.insert(token, connection);
         Some(token)
     }
@@ -383,7 +403,7 @@ impl EventLoop {
         }
         for _election in requests::handle(&mut self.switch, connection) {
             for other in self.connections.values_mut().filter(|other| other.role == Role::Master) {
-                other.take_role(Role::Slave);
+                other.depose(self.switch.generation_id.unwrap_or(u64::MAX));
             }
         }
         true
@@ -435,6 +455,7 @@ impl EventLoop {
             self.switch.note_removed(removed);
             self.switch.keep_misses();
         }
+        fullness::note(&mut self.switch);
         if let Some(links) = self.options.links.as_ref().filter(|_| now >= self.links_at) {
             links.states().for_each(|(number, link)| control.set_link(number, link));
             self.links_at = now + LINKS_EVERY;
@@ -449,6 +470,9 @@ impl EventLoop {
         }
         if now >= self.check_at {
             self.check_at = now + CHECK_EVERY;
+            if !self.unserved.is_empty() {
+                self.serve_at_paths();
+            }
             for token in self.connections.keys().copied().collect::<Vec<_>>() {
                 let Some(connection) = self.connections.get_mut(&token) else { continue };
                 let probe_every = match connection.kind {
@@ -561,7 +585,7 @@ impl EventLoop {
             let event = Event::PacketIn(Box::new(packet));
             let mut encoded = EncodedEvent::new(&event);
             for connection in self.connections.values_mut().filter(|one| one.wants(&event)) {
-                if let Some(bytes) = encoded.bytes(&self.switch, connection.event_form()) {
+                if let Some(bytes) = encoded.bytes(&self.switch, connection.event_form(&event)) {
                     connection.send_event(bytes);
                 }
             }
@@ -586,8 +610,7 @@ impl EventLoop {
         let now = Instant::now();
         let mut shown = Vec::new();
         for connection in self.connections.values_mut() {
-            let form = connection.event_form();
-            self.switch.async_messages.deliver(connection, now, |number, event| {
+            self.switch.async_messages.deliver(connection, now, |number, form, event| {
                 let bytes = self.switch.encode(form, event)?;
                 if number >= self.shown {
                     shown.extend_from_slice(&bytes);

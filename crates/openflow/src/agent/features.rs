@@ -1,24 +1,26 @@
 //! The features of the tables of this switch. All tables have the same features.
 
-use crate::message::{Fault, For, Property, TableFeatures};
-use fastpath_switch::Limits;
+use super::fullness;
+use crate::message::{Fault, For, Property, TableFeatures, table_config};
 use fastpath_switch::action::ACTIONS;
 use fastpath_switch::field::{FIELDS, Info, STANDARD};
+use fastpath_switch::{Limits, Version};
 
-/// Types of instructions: goto, metadata, write, apply, clear, meter.
+/// Types of instructions: goto, metadata, write, apply, clear, meter. OpenFlow 1.5 has no meter.
 const INSTRUCTIONS: [u16; 6] = [1, 2, 3, 4, 5, 6];
-/// Bits of a table's configuration that OpenFlow 1.3 defines, all deprecated.
-pub(super) const TABLE_CONFIG: u32 = 3;
+/// Types of actions that OpenFlow 1.5 has beside those of 1.3: copy-field and meter.
+const ACTIONS_15: [u16; 2] = [28, 29];
 
 /// Returns the actions as bits (OFPAT_).
-pub(super) fn action_bits() -> u32 {
-    action_types().iter().fold(0, |bits, number| bits | 1 << number)
+pub(super) fn action_bits(version: Version) -> u32 {
+    action_types(version).iter().fold(0, |bits, number| bits | 1 << number)
 }
 
 /// The types of actions, in the order of their numbers (OFPAT_).
-fn action_types() -> Vec<u16> {
+fn action_types(version: Version) -> Vec<u16> {
     let of_13 = ACTIONS.iter().filter(|info| info.is_of_13());
     let mut types: Vec<u16> = of_13.map(|info| info.number).collect();
+    types.extend(ACTIONS_15.into_iter().filter(|_| version >= Version::V15));
     types.sort_unstable();
     types
 }
@@ -34,11 +36,11 @@ fn standard() -> impl Iterator<Item = &'static Info> + Clone {
 }
 
 /// Returns the features of a table.
-pub(super) fn of_table(limits: &Limits, table_id: u8) -> TableFeatures {
+pub(super) fn of_table(version: Version, limits: &Limits, table_id: u8) -> TableFeatures {
     let is_last = table_id + 1 == limits.tables;
     // Goto leads to later tables only.
-    let instructions =
-        || INSTRUCTIONS.into_iter().filter(|kind| !(is_last && *kind == 1)).collect::<Vec<_>>();
+    let has = |kind: &u16| !(is_last && *kind == 1 || version >= Version::V15 && *kind == 6);
+    let instructions = || INSTRUCTIONS.into_iter().filter(has).collect::<Vec<_>>();
     let matched = || standard().map(|info| (info.field, info.field.is_maskable())).collect::<Vec<_>>();
     let settable = standard().filter(|info| info.field.is_settable());
     let set = || settable.clone().map(|info| (info.field, false)).collect::<Vec<_>>();
@@ -47,8 +49,8 @@ pub(super) fn of_table(limits: &Limits, table_id: u8) -> TableFeatures {
     let mut properties = Vec::new();
     properties.extend(for_both(&|whom| Property::Instructions(whom, instructions())));
     properties.extend(for_both(&|whom| Property::NextTables(whom, next())));
-    properties.extend(for_both(&|whom| Property::WriteActions(whom, action_types())));
-    properties.extend(for_both(&|whom| Property::ApplyActions(whom, action_types())));
+    properties.extend(for_both(&|whom| Property::WriteActions(whom, action_types(version))));
+    properties.extend(for_both(&|whom| Property::ApplyActions(whom, action_types(version))));
     properties.push(Property::Match(matched()));
     // Without the bit for "with a mask", which Open vSwitch rejects here.
     let wildcards = standard().map(|info| (info.field, false)).collect();
@@ -60,7 +62,7 @@ pub(super) fn of_table(limits: &Limits, table_id: u8) -> TableFeatures {
         name: table_name(table_id),
         metadata_match: u64::MAX,
         metadata_write: u64::MAX,
-        config: 0,
+        config: if version < Version::V14 { 0 } else { fullness::CAPABILITIES },
         entries: limits.flows as u32,
         properties,
     }
@@ -75,7 +77,8 @@ pub(super) fn check(ours: &TableFeatures, wanted: &TableFeatures) -> Result<(), 
         return Err(Fault::TableFeaturesBadMetadata);
     }
     let is_available = |property: &Property| ours.properties.iter().any(|had| has_all(had, property));
-    let fits = wanted.entries <= ours.entries && wanted.config & !TABLE_CONFIG == 0;
+    let fits =
+        wanted.entries <= ours.entries && wanted.config & !(table_config::DEPRECATED | ours.config) == 0;
     if fits && wanted.properties.iter().all(is_available) {
         Ok(())
     } else {
@@ -119,18 +122,18 @@ mod tests {
     fn the_last_table_has_no_goto_and_every_action_has_its_bit() {
         let limits = Limits { tables: 3, ..Limits::default() };
         let goes_on = |id| {
-            of_table(&limits, id)
+            of_table(Version::V13, &limits, id)
                 .properties
                 .iter()
                 .any(|p| matches!(p, Property::Instructions(_, list) if list.contains(&1)))
         };
         assert_eq!([0, 1, 2].map(goes_on), [true, true, false]);
-        assert_eq!(action_bits(), 0x0fff_9801);
+        assert_eq!(action_bits(Version::V13), 0x0fff_9801);
     }
 
     #[test]
     fn a_request_for_fewer_features_succeeds_and_for_more_is_refused() {
-        let ours = of_table(&Limits { tables: 3, flows: 1000, ..Limits::default() }, 1);
+        let ours = of_table(Version::V13, &Limits { tables: 3, flows: 1000, ..Limits::default() }, 1);
         let with = |property| TableFeatures { properties: vec![property], ..ours.clone() };
         let (flows, miss) = (For::Flows, For::Miss);
         let masked = FIELDS.iter().find(|info| info.field.is_maskable()).expect("one").field;

@@ -28,6 +28,15 @@ pub(super) struct LocalListener {
     pub(super) service: LocalService,
 }
 
+/// A path at which the socket could not be created yet.
+#[derive(Debug)]
+pub(super) struct Unserved {
+    pub(super) path: PathBuf,
+    pub(super) service: LocalService,
+    /// The last reason.
+    pub(super) why: String,
+}
+
 impl LocalListener {
     /// Creates the socket, in place of one on which nothing listens any more.
     pub(super) fn new(path: PathBuf, service: LocalService) -> io::Result<LocalListener> {

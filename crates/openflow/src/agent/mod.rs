@@ -20,8 +20,10 @@ mod connection;
 mod event;
 mod event_loop;
 mod features;
+mod fullness;
 mod local;
 mod misses;
+mod monitors;
 mod nicira;
 mod order;
 mod remotes;
@@ -48,8 +50,8 @@ use fastpath_engine::switching::{Control, LinkWatch};
 use mio::{Poll, Waker};
 use order::{Order, SharedWithAgent};
 use std::collections::BTreeMap;
-use std::io;
-use std::net::SocketAddr;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
@@ -123,6 +125,19 @@ pub enum StartError {
     /// The operating system refused a thread or a descriptor.
     #[error("starting the agent: {0}")]
     System(#[from] io::Error),
+}
+
+/// Begins a session of TLS with a server, over a socket that blocks, and returns after the
+/// handshake. The certificate of the server must be for `host`, a name or an address.
+///
+/// # Errors
+/// A file cannot be read, or the handshake failed.
+pub fn connect_tls(
+    files: &TlsFiles,
+    socket: TcpStream,
+    host: &str,
+) -> io::Result<impl Read + Write + Send + use<>> {
+    tls::Tls::load(files).map_err(io::Error::other)?.over(socket, host)
 }
 
 /// Wakes an agent when packet-ins wait. It is created before the [`Control`] that needs it.

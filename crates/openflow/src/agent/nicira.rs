@@ -10,7 +10,7 @@ pub(super) fn answer(
     xid: u32,
     message: Nicira,
 ) -> Result<Option<Election>, Fault> {
-    let is_13 = connection.codec.version() == Version::V13;
+    let is_13 = connection.codec.version() != Version::V10;
     match message {
         Nicira::RoleRequest(role) => {
             connection.take_role(role);
@@ -23,7 +23,7 @@ pub(super) fn answer(
         Nicira::SetPacketInFormat(PacketInFormat::Nxt) if is_13 => return Err(Fault::FormatUnsupported(1)),
         // The codec has done it.
         Nicira::SetFlowFormat(_) | Nicira::SetPacketInFormat(_) | Nicira::FlowModTableId(_) => {}
-        Nicira::SetAsync(masks) => connection.masks = masks.known(),
+        Nicira::SetAsync(masks) => connection.masks = masks.known(connection.codec.version()),
         Nicira::SetControllerId(id) => connection.controller_id = id,
     }
     Ok(None)

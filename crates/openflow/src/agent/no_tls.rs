@@ -3,6 +3,7 @@
 use super::tls_files::TlsFiles;
 use std::convert::Infallible;
 use std::io;
+use std::net::TcpStream;
 
 /// Why TLS cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +21,10 @@ pub(super) enum Tls {}
 impl Tls {
     pub(super) fn load(_files: &TlsFiles) -> Result<Tls, TlsError> {
         Err(TlsError::NotBuilt)
+    }
+
+    pub(super) fn over(&self, _socket: TcpStream, _host: &str) -> io::Result<TcpStream> {
+        match *self {}
     }
 
     pub(super) fn dialled(&self, _host: &str) -> Result<Connection, TlsError> {

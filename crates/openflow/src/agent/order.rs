@@ -63,6 +63,9 @@ pub struct AgentState {
     pub dialled: Vec<DialledState>,
     /// The addresses on which it should listen and cannot, with the reason.
     pub deaf: Vec<(Listen, String)>,
+    /// The paths at which it should serve programs of this machine and cannot, with the reason. It
+    /// tries again.
+    pub unserved: Vec<(PathBuf, String)>,
     /// Why keys and certificates cannot be used.
     pub tls: Option<String>,
 }

@@ -6,6 +6,7 @@
 use super::connection::{Connection, Kind, State};
 use super::event::Event;
 use super::event_loop::{Dialled, EventLoop};
+use super::local::Unserved;
 use super::order::{Dial, DialledState, Order, Remotes};
 use super::standalone;
 use super::tls::Tls;
@@ -32,9 +33,8 @@ impl EventLoop {
                 }
                 Order::Follow(remotes) => self.follow(*remotes),
                 Order::ServeAt(path, service) => {
-                    if let Err(error) = self.serve_at(path.clone(), service) {
-                        self.options.notice.send(&format!("punix:{}: {error}", path.display()));
-                    }
+                    self.unserved.push(Unserved { path, service, why: String::new() });
+                    self.serve_at_paths();
                 }
             }
         }

@@ -4,8 +4,9 @@ use super::bundles;
 use super::changes::change_one;
 use super::connection::{Connection, Election, Incoming};
 use super::event::Event;
-use super::features::TABLE_CONFIG;
+use super::fullness;
 use super::misses;
+use super::monitors::{Author, change_observed};
 use super::nicira;
 use super::statistics;
 use super::switch_state::SwitchState;
@@ -13,13 +14,16 @@ use crate::message::{
     ACTIONS_10, Config, Fault, Features, Message, NO_BUFFER, ONF, PacketOut, PortMod, Role, RoleMessage,
 };
 use fastpath_switch::flow::ALL_TABLES;
+use fastpath_switch::key::PipelineFields;
 use fastpath_switch::port::config;
 use fastpath_switch::{
-    FlowCommand, FlowFilter, FlowMod, GroupCommand, MeterCommand, Rank, Refusal, Switch, Version,
+    FlowCommand, FlowFilter, FlowMod, GroupCommand, MeterCommand, Rank, Refusal, Switch, Table, Version,
 };
 
 /// OFPC_: statistics of flows, tables, ports, groups and queues.
 const CAPABILITIES: u32 = 0b100_1111;
+/// OFPC_ since OpenFlow 1.4: also bundles and flow monitoring.
+const CAPABILITIES_14: u32 = CAPABILITIES | 0b11 << 9;
 /// OFPC_ of OpenFlow 1.0: statistics of flows, tables, ports and queues; addresses in ARP packets
 /// are matched.
 const CAPABILITIES_10: u32 = 0b1100_0111;
@@ -65,11 +69,13 @@ fn change(state: &mut SwitchState, connection: &mut Connection, run: Vec<Incomin
     }
     connection.has_changed = true;
     let mut removed = Vec::new();
-    // With flows that teach others, more may go than the requests name.
-    let is_exact = !state.control.peek(Switch::has_learners);
+    // With flows that teach others, or a table that evicts, more may go than the requests name.
+    let evicts = |switch: &Switch| switch.tables().iter().any(Table::evicts);
+    let is_exact = !state.control.peek(|switch| switch.has_learners() || evicts(switch));
     let flows_removed: Option<Vec<_>> =
         run.iter().map(|one| flows_removed(&one.content).filter(|_| is_exact)).collect();
     let are_misses_wanted = state.are_misses_wanted;
+    let (id, is_monitored, mut events) = (connection.id, state.are_flows_monitored, Vec::new());
     let change = |switch: &mut Switch, now| {
         let sees_misses = |one: &Incoming| match &one.content {
             Ok(Message::FlowMod { request, .. }) => misses::is_seen_by(request),
@@ -79,12 +85,19 @@ fn change(state: &mut SwitchState, connection: &mut Connection, run: Vec<Incomin
             misses::remove(switch, now);
         }
         for one in &run {
+            let author = Some((id, one.xid));
             let changed = match &one.content {
+                Ok(message) if is_monitored => change_observed(switch, now, message, author, &mut events),
                 Ok(message) => change_one(switch, now, message),
                 Err(fault) => Err(*fault),
             };
             match changed {
-                Ok(gone) => removed.extend(gone),
+                Ok(gone) => {
+                    removed.extend(gone);
+                    if let Ok(message @ (Message::GroupMod(_) | Message::MeterMod(_))) = &one.content {
+                        events.push(Event::Request(Box::new((id, one.xid, message.clone()))));
+                    }
+                }
                 Err(fault) => connection.refuse(one.xid, &fault, &one.head),
             }
         }
@@ -96,7 +109,8 @@ fn change(state: &mut SwitchState, connection: &mut Connection, run: Vec<Incomin
         Some(flows) => state.control.change_flows(&flows.concat(), change),
         None => state.control.change(change),
     }
-    state.note_removed(removed);
+    events.into_iter().for_each(|event| state.async_messages.push(event));
+    state.report_removed(removed);
 }
 
 /// Returns the flows that a change removes at most; `None` for any number of flows.
@@ -117,12 +131,13 @@ fn flows_removed(change: &Result<Message, Fault>) -> Option<Vec<(u8, Rank)>> {
 }
 
 /// Deletes any number of flows, some at a time: packets pass in between.
-fn delete(state: &mut SwitchState, request: &FlowMod) -> Result<(), Fault> {
+fn delete(state: &mut SwitchState, author: Author, request: &FlowMod) -> Result<(), Fault> {
     state.control.peek(|switch| switch.check_flow_mod(request))?;
     // Freeing the flows takes long, and needs no lock.
     let are_misses_wanted = state.are_misses_wanted;
+    let is_monitored = state.are_flows_monitored;
     drop(state.control.change_flows(&[], |switch, now| {
-        let cleared = switch.clear(request);
+        let cleared = if is_monitored { Vec::new() } else { switch.clear(request) };
         if are_misses_wanted {
             misses::add(switch, now);
         }
@@ -139,7 +154,7 @@ fn delete(state: &mut SwitchState, request: &FlowMod) -> Result<(), Fault> {
             })
         });
         let removed = state.control.change_flows(&selected, |switch, now| switch.delete(now, &selected));
-        state.note_removed(removed);
+        state.note_removed_by(author, removed);
         next = last;
         if next.is_none() {
             state.keep_misses();
@@ -203,15 +218,15 @@ fn answer(
         Message::FlowMod { request, .. } => {
             only_masters()?;
             connection.has_changed = true;
-            delete(state, &request)?;
+            delete(state, Some((connection.id, xid)), &request)?;
         }
         Message::PortMod(request) => {
             only_masters()?;
             port_mod(state, &request)?;
         }
-        Message::TableMod { table_id, config } => {
+        Message::TableMod(request) => {
             only_masters()?;
-            check_table_mod(state, table_id, config)?;
+            fullness::table_mod(state, connection.codec.version(), &request)?;
         }
         Message::BarrierRequest => {
             // Changes before the barrier are in force: each is when its call returns. Frames that
@@ -221,7 +236,12 @@ fn answer(
         }
         Message::QueueGetConfigRequest { port } => connection.say(xid, &queue_config(state, port)?),
         Message::GetAsyncRequest => connection.say(xid, &Message::GetAsyncReply(connection.masks)),
-        Message::SetAsync(masks) => connection.masks = masks.known(),
+        Message::SetAsync(masks) => connection.masks = masks.known(connection.codec.version()),
+        Message::ChangeAsync(changes) => {
+            changes.into_iter().for_each(|change| connection.masks.set(change));
+            connection.masks = connection.masks.known(connection.codec.version());
+        }
+
         Message::Experimenter { experimenter: ONF, kind, data } => {
             bundles::answer(state, connection, xid, kind, &data)?;
         }
@@ -244,20 +264,10 @@ fn features(state: &SwitchState, version: Version) -> Features {
     let (capabilities, actions, ports) = match version {
         Version::V10 => (CAPABILITIES_10, ACTIONS_10, statistics::ports_of(state, version)),
         Version::V13 => (CAPABILITIES, 0, Vec::new()),
+        Version::V14 | Version::V15 => (CAPABILITIES_14, 0, Vec::new()),
     };
     let datapath_id = state.datapath_id;
     Features { datapath_id, buffers: 0, tables, auxiliary_id: 0, capabilities, actions, ports }
-}
-
-fn check_table_mod(state: &SwitchState, table_id: u8, config: u32) -> Result<(), Fault> {
-    let tables = state.control.peek(|switch| switch.limits().tables);
-    if table_id >= tables && table_id != 0xff {
-        return Err(Fault::TableModBadTable(table_id));
-    }
-    if config & !TABLE_CONFIG != 0 {
-        return Err(Fault::TableModBadConfig(config));
-    }
-    Ok(())
 }
 
 /// Fragments are handled as ordinary packets; no other mode is supported.
@@ -283,7 +293,12 @@ fn packet_out(state: &SwitchState, packet: &PacketOut) -> Result<(), Fault> {
     if (1..14).contains(&packet.data.len()) {
         return Err(Fault::BadPacket);
     }
-    Ok(state.control.packet_out(packet.in_port, &packet.actions, &packet.data)?)
+    let mut fields = PipelineFields::of_port(packet.in_port);
+    for one in &packet.fields {
+        let before = fields.register(one.field);
+        fields.set(one.field, before & !one.mask | one.value);
+    }
+    Ok(state.control.packet_out_with(&fields, &packet.actions, &packet.data)?)
 }
 
 fn port_mod(state: &mut SwitchState, request: &PortMod) -> Result<(), Fault> {

@@ -4,6 +4,7 @@
 use super::connection::{Connection, Dump, DumpOf};
 use super::features;
 use super::misses;
+use super::monitors;
 use super::switch_state::SwitchState;
 use crate::message::{
     Description, Fault, FlowFormat, FlowStats, GroupDescription, GroupFeatures, GroupStats, MORE, Message,
@@ -14,7 +15,7 @@ use fastpath_engine::switching::QUEUES_MAX;
 use fastpath_switch::flow::ALL_TABLES;
 use fastpath_switch::{Counters, Flow, FlowFilter, Port, Rank, Refusal, Switch, Version, group, meter, port};
 use fastpath_units::{Duration, Time};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Flows examined for one page.
 const FLOWS_PER_PAGE: usize = 2048;
@@ -37,6 +38,12 @@ pub(super) fn answer(
     let reply = match request {
         Request::Desc => Reply::Desc(description(state)),
         Request::Flow(filter) => return dump_flows(state, connection, xid, filter, FlowFormat::Standard),
+        Request::FlowStats(filter) => {
+            check_table(state, filter.table_id)?;
+            state.control.credit();
+            connection.dump = dump(DumpOf::FlowCounters { filter: Box::new(filter), next: None });
+            return Ok(());
+        }
         Request::NxFlow(filter) => return dump_flows(state, connection, xid, filter, FlowFormat::Nxm),
         Request::Aggregate(filter) => {
             let (counters, flows) = aggregate(state, &filter)?;
@@ -62,11 +69,12 @@ pub(super) fn answer(
             connection.dump = dump(DumpOf::Groups { only, next: 0 });
             return Ok(());
         }
-        Request::GroupDesc => {
-            connection.dump = dump(DumpOf::GroupDescriptions { next: 0 });
+        Request::GroupDesc(id) => {
+            let only = (id != group::ALL).then_some(id);
+            connection.dump = dump(DumpOf::GroupDescriptions { only, next: 0 });
             return Ok(());
         }
-        Request::GroupFeatures => Reply::GroupFeatures(group_features(state)),
+        Request::GroupFeatures => Reply::GroupFeatures(group_features(state, connection.codec.version())),
         Request::Meter(id) | Request::MeterConfig(id) => {
             let only = known_meter(state, id)?;
             state.control.credit();
@@ -80,7 +88,20 @@ pub(super) fn answer(
         Request::TableFeatures(wanted) => {
             return table_features(state, connection, (xid, len), flags, wanted);
         }
-        Request::PortDesc => return port_descriptions(state, connection, xid),
+        Request::PortDesc(only) => return port_descriptions(state, connection, xid, only),
+        Request::FlowMonitor(requests) => return monitors::answer(state, connection, xid, requests),
+        Request::TableDesc => {
+            connection.dump = dump(DumpOf::TableConfigs { next: 0 });
+            return Ok(());
+        }
+        Request::QueueDesc { port, queue } => {
+            check_queue(state, port, queue)?;
+            let queues = queues_of(state, port).into_iter();
+            let chosen = queues.filter(|one| queue == ALL_QUEUES || one.number == queue);
+            paged(connection, xid, 15, chosen.map(|one| Reply::QueueDesc(vec![one])));
+            return Ok(());
+        }
+
         Request::Experimenter { experimenter, .. } => return Err(Fault::BadExperimenter(experimenter)),
     };
     connection.say(xid, &Message::MultipartReply { flags: 0, reply });
@@ -110,8 +131,18 @@ fn paged(connection: &mut Connection, xid: u32, kind: u16, items: impl Iterator<
     pages.end(connection.output(), 0);
 }
 
-fn port_descriptions(state: &mut SwitchState, connection: &mut Connection, xid: u32) -> Result<(), Fault> {
-    let ports = ports_of(state, connection.codec.version()).into_iter();
+fn port_descriptions(
+    state: &SwitchState,
+    connection: &mut Connection,
+    xid: u32,
+    only: u32,
+) -> Result<(), Fault> {
+    let all = ports_of(state, connection.codec.version()).into_iter();
+    let ports: Vec<_> = all.filter(|port| only == port::ANY || only == port.number).collect();
+    if ports.is_empty() && only != port::ANY {
+        return Err(Refusal::RequestBadPort(only).into());
+    }
+    let ports = ports.into_iter();
     paged(connection, xid, 13, ports.map(|port| Reply::PortDesc(vec![port])));
     Ok(())
 }
@@ -152,12 +183,13 @@ pub(super) fn queues_of(state: &SwitchState, port: u32) -> Vec<PacketQueue> {
 }
 
 fn queue_statistics(state: &SwitchState, port: u32, queue: u32) -> Vec<QueueStats> {
-    let (specs, counters, now) =
-        (state.control.queue_specs(), state.control.queue_counters(), state.control.now());
+    let (specs, now) = (state.control.queue_specs(), state.control.now());
     let chosen = queues_of(state, port).into_iter();
     let chosen = chosen.filter(|one| queue == ALL_QUEUES || one.number == queue);
+    let mut counters = BTreeMap::new();
     let statistics = |one: PacketQueue| {
-        let counted = counters.get(&(one.port, one.number)).copied().unwrap_or_default();
+        let of_port = counters.entry(one.port).or_insert_with(|| state.control.queue_counters(one.port));
+        let counted = of_port.get(&one.number).copied().unwrap_or_default();
         let age = specs.get(&one.port).map_or(Duration::ZERO, |(_, since)| now.since(*since));
         let sent = Counters { packets: counted.tx_packets, bytes: counted.tx_bytes };
         QueueStats { port: one.port, queue: one.number, sent, errors: counted.tx_dropped, age }
@@ -294,10 +326,11 @@ fn port_stats(state: &SwitchState, wanted: u32) -> Result<Vec<PortStats>, Fault>
     Ok(stats)
 }
 
-fn group_features(state: &SwitchState) -> GroupFeatures {
+fn group_features(state: &SwitchState, version: Version) -> GroupFeatures {
     let most = state.control.peek(|switch| switch.limits().groups) as u32;
     // All four types; weights, liveness, chaining and its checks.
-    GroupFeatures { kinds: 0xf, capabilities: 0xf, most: [most; 4], actions: [features::action_bits(); 4] }
+    let actions = [features::action_bits(version); 4];
+    GroupFeatures { kinds: 0xf, capabilities: 0xf, most: [most; 4], actions }
 }
 
 fn meter_features(state: &SwitchState) -> MeterFeatures {
@@ -326,11 +359,12 @@ fn table_features(
     }
     let Some(parts) = connection.collect((xid, len), flags, wanted)? else { return Ok(()) };
     let limits = state.control.peek(|switch| *switch.limits());
+    let version = connection.codec.version();
     for table in &parts {
         if table.table_id >= limits.tables {
             return Err(Fault::TableFeaturesBadTable);
         }
-        features::check(&features::of_table(&limits, table.table_id), table)?;
+        features::check(&features::of_table(version, &limits, table.table_id), table)?;
     }
     let named = parts.into_iter().filter(|table| !table.name.is_empty());
     state.table_names.extend(named.map(|table| (table.table_id, table.name)));
@@ -348,6 +382,9 @@ pub(super) fn page(state: &SwitchState, connection: &mut Connection) {
         DumpOf::Meters { .. } => 9,
         DumpOf::MeterDescriptions { .. } => 10,
         DumpOf::Tables { .. } => 12,
+        DumpOf::TableConfigs { .. } => 14,
+        DumpOf::Monitored { .. } => 16,
+        DumpOf::FlowCounters { .. } => 17,
     };
     let version = connection.codec.version();
     let pages = match of {
@@ -397,13 +434,34 @@ fn fill(state: &SwitchState, switch: &Switch, now: Time, of: DumpOf, page: &mut 
         DumpOf::Groups { only, next } => {
             groups(switch, now, only, next, page).map(|next| DumpOf::Groups { only, next })
         }
-        DumpOf::GroupDescriptions { next } => {
-            let groups = switch.groups().filter(|(id, _)| *id >= next);
+        DumpOf::Monitored { monitors, next } => {
+            let (start, version) = (page.out.len(), page.version);
+            let (_, last) = scan(switch, &FlowFilter::all(), next.as_ref(), |table_id, rank, flow| {
+                if let Some(reply) = monitors::initial(&monitors, table_id, rank, flow) {
+                    page.item(|out| write_items(version, out, &reply));
+                }
+                page.out.len() - start < PAGE
+            });
+            last.map(|next| DumpOf::Monitored { monitors, next: Some(next) })
+        }
+        DumpOf::FlowCounters { filter, next } => {
+            let (start, version) = (page.out.len(), page.version);
+            let (_, last) = scan(switch, &filter, next.as_ref(), |table_id, rank, flow| {
+                let stats = Reply::FlowStats(vec![flow_stats(now, table_id, rank, flow)]);
+                page.item(|out| write_items(version, out, &stats));
+                page.out.len() - start < PAGE
+            });
+            last.map(|next| DumpOf::FlowCounters { filter, next: Some(next) })
+        }
+        DumpOf::GroupDescriptions { only, next } => {
+            let version = page.version;
+            let groups = switch.groups().filter(|(id, _)| *id >= next && only.is_none_or(|only| only == *id));
             let next = items(groups, page, |id, group| {
                 let description = GroupDescription { id, kind: group.kind, buckets: group.buckets.to_vec() };
-                move |out: &mut Vec<u8>| description.write(out)
+                let reply = Reply::GroupDesc(vec![description]);
+                move |out: &mut Vec<u8>| write_items(version, out, &reply)
             });
-            next.map(|next| DumpOf::GroupDescriptions { next })
+            next.map(|next| DumpOf::GroupDescriptions { only, next })
         }
         DumpOf::Meters { only, next } => {
             meters(switch, now, only, next, page).map(|next| DumpOf::Meters { only, next })
@@ -418,16 +476,24 @@ fn fill(state: &SwitchState, switch: &Switch, now: Time, of: DumpOf, page: &mut 
             next.map(|next| DumpOf::MeterDescriptions { only, next })
         }
         DumpOf::Tables { next } => {
-            let limits = switch.limits();
+            let (limits, version) = (switch.limits(), page.version);
             let end = next.saturating_add(16).min(limits.tables);
             for id in next..end {
-                let mut table = features::of_table(limits, id);
+                let mut table = features::of_table(version, limits, id);
                 if let Some(name) = state.table_names.get(&id) {
                     table.name.clone_from(name);
                 }
                 page.item(|out| table.write(out));
             }
             (end < limits.tables).then_some(DumpOf::Tables { next: end })
+        }
+        DumpOf::TableConfigs { next } => {
+            let version = page.version;
+            for id in next..switch.limits().tables {
+                let config = Reply::TableDesc(vec![state.fullness.config(switch, id)]);
+                page.item(|out| write_items(version, out, &config));
+            }
+            None
         }
     }
 }
@@ -501,6 +567,8 @@ fn flow_stats(now: Time, table_id: u8, rank: &Rank, flow: &Flow) -> FlowStats {
         priority: rank.priority(),
         idle_timeout: flow.idle_timeout,
         hard_timeout: flow.hard_timeout,
+        importance: flow.importance,
+        idle: Some(now.since(flow.last_used)),
         flags: flow.flags,
         cookie: flow.cookie,
         counters: flow.counters,

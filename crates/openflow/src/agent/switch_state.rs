@@ -2,15 +2,17 @@
 //! messages not yet delivered.
 
 use super::async_messages::AsyncMessages;
-use super::event::{Event, EventForm};
+use super::event::{Event, EventForm, removed_reason};
+use super::fullness::Fullness;
 use super::misses;
+use super::monitors::{self, Author};
 use crate::message::{
     Config, FlowRemoved, Message, NO_BUFFER, PacketIn, PortDescription, PortStatus, has_port,
 };
 use fastpath_engine::switching::{Control, QueuedPacketIn};
 use fastpath_switch::field::REGISTERS;
 use fastpath_switch::port::LinkState;
-use fastpath_switch::{Field, FieldMatch, Match, PipelineFields, Port, Removed, RemovedReason, flow};
+use fastpath_switch::{Field, FieldMatch, GroupCommand, Match, PipelineFields, Port, Removed, Version, flow};
 use fastpath_units::Time;
 use fastpath_wire::MacAddr;
 use std::collections::BTreeMap;
@@ -39,6 +41,8 @@ pub(super) struct SwitchState {
     pub(super) datapath_id: u64,
     pub(super) ports: BTreeMap<u32, PortInfo>,
     pub(super) config: Config,
+    /// What tables do when they are full or nearly so.
+    pub(super) fullness: Fullness,
     /// The names that controllers gave to tables.
     pub(super) table_names: BTreeMap<u8, String>,
     /// The generation id of the last election (§6.3.6).
@@ -46,6 +50,8 @@ pub(super) struct SwitchState {
     pub(super) async_messages: AsyncMessages,
     /// Whether a controller wants the packets that match no flow.
     pub(super) are_misses_wanted: bool,
+    /// Whether a controller monitors flows.
+    pub(super) are_flows_monitored: bool,
     pub(super) started: Time,
 }
 
@@ -62,10 +68,12 @@ impl SwitchState {
             datapath_id,
             ports,
             config: Config { flags: 0, miss_send_len: 128 },
+            fullness: Fullness::default(),
             table_names: BTreeMap::new(),
             generation_id: None,
             async_messages: AsyncMessages::default(),
             are_misses_wanted: false,
+            are_flows_monitored: false,
             started: control.now(),
             control,
         }
@@ -73,6 +81,19 @@ impl SwitchState {
 
     /// Records removed flows. Those with the flag OFPFF_SEND_FLOW_REM will be sent to controllers.
     pub(super) fn note_removed(&mut self, removed: Vec<Removed>) {
+        self.note_removed_by(None, removed);
+    }
+
+    /// As [`SwitchState::note_removed`], by the request of a controller.
+    pub(super) fn note_removed_by(&mut self, author: Author, removed: Vec<Removed>) {
+        if self.are_flows_monitored {
+            removed.iter().for_each(|one| self.async_messages.push(monitors::of_removed(one, author)));
+        }
+        self.report_removed(removed);
+    }
+
+    /// Records removed flows of which monitors know already.
+    pub(super) fn report_removed(&mut self, removed: Vec<Removed>) {
         let reported = removed.into_iter().filter(|one| one.flow.flags & flow::flags::SEND_FLOW_REM != 0);
         reported.for_each(|one| self.async_messages.push(Event::FlowRemoved(Box::new(one))));
     }
@@ -109,10 +130,9 @@ impl SwitchState {
         }
     }
 
-    /// Encodes an event; `None` when its subject is gone, or cannot be named in this form.
+    /// Encodes an event; `None` when its subject is gone, or cannot be named or said in this form.
     pub(super) fn encode(&self, form: EventForm, event: &Event) -> Option<Vec<u8>> {
-        let mut bytes = Vec::new();
-        let message = self.message(event)?;
+        let message = self.message(form, event)?;
         let port = match &message {
             Message::PacketIn(packet) => packet.matching.field(Field::InPort).map(|field| field.value as u32),
             Message::PortStatus(status) => Some(status.port.number),
@@ -121,16 +141,25 @@ impl SwitchState {
         if port.is_some_and(|port| !has_port(form.codec.version(), port)) {
             return None;
         }
-        form.codec.encode(0, &message, &mut bytes);
-        Some(bytes)
+        form.codec.encoded(0, &message)
     }
 
-    fn message(&self, event: &Event) -> Option<Message> {
+    fn message(&self, form: EventForm, event: &Event) -> Option<Message> {
+        let version = form.codec.version();
         Some(match event {
             Event::PacketIn(packet) => Message::PacketIn(packet_in(packet)),
-            Event::FlowRemoved(removed) => Message::FlowRemoved(flow_removed(removed)),
+            Event::FlowRemoved(removed) => Message::FlowRemoved(flow_removed(version, removed)),
             Event::PortAdded(number) => self.port_status(0, *number)?,
             Event::PortStatus(number) => self.port_status(2, *number)?,
+            Event::FlowChange(change) => monitors::message(version, change, form.telling?),
+            Event::Request(request) => {
+                let (_, xid, request) = &**request;
+                if !has_request(version, request) {
+                    return None;
+                }
+                Message::RequestForward(form.codec.encoded(*xid, request)?)
+            }
+            Event::TableStatus(status) => Message::TableStatus(**status),
             Event::PortRemoved(port) => Message::PortStatus(PortStatus { reason: 1, port: (**port).clone() }),
         })
     }
@@ -161,6 +190,17 @@ impl<'a> EncodedEvent<'a> {
     pub(super) fn first(self) -> Option<Vec<u8>> {
         self.forms.into_iter().find_map(|(_, bytes)| bytes)
     }
+}
+
+/// Returns whether a version can say a change of groups or meters.
+fn has_request(version: Version, request: &Message) -> bool {
+    let changes_buckets = match request {
+        Message::GroupMod(request) => {
+            matches!(request.command, GroupCommand::InsertBuckets(_) | GroupCommand::RemoveBuckets(_))
+        }
+        _ => false,
+    };
+    version >= Version::V15 || !changes_buckets
 }
 
 /// This switch buffers no packets. It sends them whole, whatever length the action gives (§6.1.2).
@@ -207,17 +247,12 @@ fn pipeline_fields(context: &PipelineFields) -> Vec<FieldMatch> {
     fields
 }
 
-fn flow_removed(removed: &Removed) -> FlowRemoved {
+fn flow_removed(version: Version, removed: &Removed) -> FlowRemoved {
     let flow = &removed.flow;
     FlowRemoved {
         cookie: flow.cookie,
         priority: removed.rank.priority(),
-        reason: match removed.reason {
-            RemovedReason::IdleTimeout => 0,
-            RemovedReason::HardTimeout => 1,
-            RemovedReason::Delete => 2,
-            RemovedReason::GroupDelete => 3,
-        },
+        reason: removed_reason(version, removed.reason),
         table_id: removed.table_id,
         age: removed.at.since(flow.added),
         idle_timeout: flow.idle_timeout,

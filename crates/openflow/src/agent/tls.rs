@@ -5,10 +5,15 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection};
+use std::io;
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub(super) use rustls::Connection;
+
+/// A session over a socket.
+pub(super) type TlsStream = rustls::StreamOwned<ClientConnection, TcpStream>;
 
 /// What to do about a certificate of version 1, as ovs-pki and `openssl x509 -req` without
 /// extensions create them. They cannot contain the names that they are for.
@@ -86,6 +91,22 @@ impl Tls {
             ))
         })?;
         ClientConnection::new(Arc::clone(&self.client), name).map(Connection::Client)
+    }
+
+    /// Begins a session over a socket that blocks, and returns after the handshake. The
+    /// certificate of the server must be for `host`.
+    pub(super) fn over(&self, mut socket: TcpStream, host: &str) -> io::Result<TlsStream> {
+        let explained = |error: &rustls::Error| io::Error::other(format!("TLS: {}", explained(error)));
+        let Connection::Client(mut session) = self.dialled(host).map_err(|error| explained(&error))? else {
+            return Err(io::Error::other("TLS: not the session of a client"));
+        };
+        while session.is_handshaking() {
+            session.complete_io(&mut socket).map_err(|error| {
+                let of_tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+                of_tls.map(explained).unwrap_or(error)
+            })?;
+        }
+        Ok(rustls::StreamOwned::new(session, socket))
     }
 
     /// Creates the session of a switch that was dialled.

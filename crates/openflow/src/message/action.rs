@@ -1,11 +1,15 @@
-//! Actions, instructions and buckets (§7.2.4, §7.2.5).
+//! Actions, instructions and buckets (§7.2.4, §7.2.5). Functions that end in `_by` take the
+//! functions of another version for the actions inside.
 
 use super::bytes::{ByteReader, Write};
 use super::fault::Fault;
+use super::flow_form::FlowForm;
+use super::nx_bits::{ReadActions, WriteActions};
 use super::{nx_action, oxm};
 use fastpath_switch::action::{self, Action, Argument};
 use fastpath_switch::extension::{Bits, Extension};
 use fastpath_switch::flow::{ClearActions, WriteMetadata};
+use fastpath_switch::group::BUCKET_UNNUMBERED;
 use fastpath_switch::nxm::{self, NamedBits};
 use fastpath_switch::{Bucket, Field, Instructions, Refusal};
 use fastpath_wire::ethertype;
@@ -13,12 +17,24 @@ use fastpath_wire::ethertype;
 /// OFPAT_OUTPUT.
 const OUTPUT: u16 = 0;
 /// OFPAT_SET_FIELD.
-const SET_FIELD: u16 = 25;
+pub(crate) const SET_FIELD: u16 = 25;
 /// OFPAT_EXPERIMENTER and OFPIT_EXPERIMENTER.
 const EXPERIMENTER: u16 = 0xffff;
 
+/// How flows are said in OpenFlow 1.3.
+pub(crate) const FLOWS: FlowForm =
+    FlowForm { has_importance: false, read: read_instructions, write: write_instructions };
+
 /// Reads actions until the end.
-pub(crate) fn read_actions(mut reader: ByteReader<'_>) -> Result<Vec<Action>, Fault> {
+pub(crate) fn read_actions(reader: ByteReader<'_>) -> Result<Vec<Action>, Fault> {
+    read_list_by(|kind, len, body| read_action_by(read_actions, kind, len, body), reader)
+}
+
+/// Reads actions until the end, each by its type, its length and the bytes after these.
+pub(crate) fn read_list_by(
+    read: impl Fn(u16, usize, ByteReader<'_>) -> Result<Action, Fault>,
+    mut reader: ByteReader<'_>,
+) -> Result<Vec<Action>, Fault> {
     let mut actions = Vec::new();
     while !reader.is_empty() {
         let (kind, len) = (reader.u16()?, usize::from(reader.u16()?));
@@ -26,15 +42,21 @@ pub(crate) fn read_actions(mut reader: ByteReader<'_>) -> Result<Vec<Action>, Fa
             return Err(Refusal::ActionBadLen(kind).into());
         }
         let body = reader.part(len - 4, Fault::ActionBadLen)?;
-        actions.push(read_action(kind, len, body)?);
+        actions.push(read(kind, len, body)?);
     }
     Ok(actions)
 }
 
-fn read_action(kind: u16, len: usize, mut body: ByteReader<'_>) -> Result<Action, Fault> {
+/// Reads an action; `inner` reads those inside it.
+pub(crate) fn read_action_by(
+    inner: ReadActions,
+    kind: u16,
+    len: usize,
+    mut body: ByteReader<'_>,
+) -> Result<Action, Fault> {
     let Some(info) = action::by_number(kind).filter(|info| info.is_of_13()) else {
         return match kind {
-            EXPERIMENTER => nx_action::read(body, read_actions),
+            EXPERIMENTER => nx_action::read(body, inner),
             _ => Err(Refusal::ActionBadType(kind).into()),
         };
     };
@@ -65,26 +87,32 @@ fn read_action(kind: u16, len: usize, mut body: ByteReader<'_>) -> Result<Action
 }
 
 pub(crate) fn write_actions(out: &mut Vec<u8>, actions: &[Action]) {
+    write_list_by(|out, action| write_action_by(write_actions, out, action), out, actions);
+}
+
+/// Writes actions, each by `write`.
+pub(crate) fn write_list_by(write: impl Fn(&mut Vec<u8>, &Action), out: &mut Vec<u8>, actions: &[Action]) {
     for action in actions {
         // As Open vSwitch shows flows that a controller of OpenFlow 1.0 added.
         let (field, value) = match *action {
             Action::ModVlanVid(id) => (Field::VlanVid, id | 0x1000),
             Action::ModVlanPcp(level) => (Field::VlanPcp, level.into()),
             _ => {
-                write_action(out, action);
+                write(out, action);
                 continue;
             }
         };
-        write_action(out, &Action::PushVlan(ethertype::VLAN));
-        write_action(out, &Action::SetField(field, value.into()));
+        write(out, &Action::PushVlan(ethertype::VLAN));
+        write(out, &Action::SetField(field, value.into()));
     }
 }
 
-fn write_action(out: &mut Vec<u8>, action: &Action) {
+/// Writes an action; `inner` writes those inside it.
+pub(crate) fn write_action_by(inner: WriteActions, out: &mut Vec<u8>, action: &Action) {
     if let Action::Extension(extension) = action {
         return match set_part(extension) {
             Some((named, value)) => write_set(out, named, value),
-            None => nx_action::write(out, extension, write_actions),
+            None => nx_action::write(out, extension, inner),
         };
     }
     if let Action::SetField(field, value) = action
@@ -133,7 +161,15 @@ fn write_set(out: &mut Vec<u8>, named: &NamedBits, value: u128) {
 }
 
 /// Reads instructions until the end.
-pub(crate) fn read_instructions(mut reader: ByteReader<'_>) -> Result<Instructions, Fault> {
+pub(crate) fn read_instructions(reader: ByteReader<'_>) -> Result<Instructions, Fault> {
+    read_instructions_by(read_actions, reader)
+}
+
+/// Reads instructions until the end.
+pub(crate) fn read_instructions_by(
+    actions: ReadActions,
+    mut reader: ByteReader<'_>,
+) -> Result<Instructions, Fault> {
     let mut instructions = Instructions::default();
     let mut seen = 0u8;
     while !reader.is_empty() {
@@ -158,7 +194,7 @@ pub(crate) fn read_instructions(mut reader: ByteReader<'_>) -> Result<Instructio
             }
             3 | 4 => {
                 body.skip(4)?;
-                let actions = read_actions(body.part(len - 8, Fault::ActionBadLen)?)?;
+                let actions = actions(body.part(len - 8, Fault::ActionBadLen)?)?;
                 *if kind == 3 { &mut instructions.write } else { &mut instructions.apply } = actions;
             }
             5 => instructions.clear = ClearActions::Clear,
@@ -175,18 +211,22 @@ pub(crate) fn read_instructions(mut reader: ByteReader<'_>) -> Result<Instructio
 }
 
 pub(crate) fn write_instructions(out: &mut Vec<u8>, instructions: &Instructions) {
+    write_instructions_by(write_actions, out, instructions);
+}
+
+pub(crate) fn write_instructions_by(actions: WriteActions, out: &mut Vec<u8>, instructions: &Instructions) {
     if let Some(meter) = instructions.meter {
         out.u16(6);
         out.u16(8);
         out.u32(meter);
     }
-    write_list(out, 4, &instructions.apply);
+    write_list(actions, out, 4, &instructions.apply);
     if instructions.clear == ClearActions::Clear {
         out.u16(5);
         out.u16(8);
         out.u32(0);
     }
-    write_list(out, 3, &instructions.write);
+    write_list(actions, out, 3, &instructions.write);
     if let Some(WriteMetadata { value, mask }) = instructions.metadata {
         out.u16(2);
         out.u16(24);
@@ -202,7 +242,7 @@ pub(crate) fn write_instructions(out: &mut Vec<u8>, instructions: &Instructions)
     }
 }
 
-fn write_list(out: &mut Vec<u8>, kind: u16, actions: &[Action]) {
+fn write_list(write: WriteActions, out: &mut Vec<u8>, kind: u16, actions: &[Action]) {
     if actions.is_empty() {
         return;
     }
@@ -210,7 +250,7 @@ fn write_list(out: &mut Vec<u8>, kind: u16, actions: &[Action]) {
     out.u16(kind);
     out.u16(0);
     out.u32(0);
-    write_actions(out, actions);
+    write(out, actions);
     out.length(start, start + 2);
 }
 
@@ -226,7 +266,7 @@ pub(crate) fn read_buckets(mut reader: ByteReader<'_>) -> Result<Vec<Bucket>, Fa
         let (weight, watch_port, watch_group) = (body.u16()?, body.u32()?, body.u32()?);
         body.skip(4)?;
         let actions = read_actions(body)?;
-        buckets.push(Bucket { weight, watch_port, watch_group, actions });
+        buckets.push(Bucket { id: BUCKET_UNNUMBERED, weight, watch_port, watch_group, actions });
     }
     Ok(buckets)
 }

@@ -9,9 +9,9 @@ use super::{HEADER_LEN, Header, Message};
 /// The experimenter (ONF_EXPERIMENTER_ID).
 pub(crate) const ONF: u32 = 0x4f4e_4600;
 /// ONF_ET_BUNDLE_CONTROL.
-const CONTROL: u32 = 2300;
+pub(crate) const CONTROL: u32 = 2300;
 /// ONF_ET_BUNDLE_ADD_MESSAGE.
-const ADD: u32 = 2301;
+pub(crate) const ADD: u32 = 2301;
 
 /// A message about a bundle, to the switch.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -34,6 +34,13 @@ pub(crate) enum BundleStep {
 }
 
 impl<'a> BundleMessage<'a> {
+    /// Returns its flags (OFPBF_).
+    pub(crate) fn flags(&self) -> u16 {
+        match self {
+            BundleMessage::Control { flags, .. } | BundleMessage::Add { flags, .. } => *flags,
+        }
+    }
+
     /// Reads the body of an experimenter message of the ONF with transaction id `xid`.
     pub(crate) fn read(xid: u32, kind: u32, data: &'a [u8]) -> Result<BundleMessage<'a>, Fault> {
         let mut r = ByteReader::new(data, Fault::BadLen);

@@ -36,6 +36,9 @@ pub enum BundleFault {
     /// The messages take too much memory.
     #[error("the bundles of a controller may have at most {0} bytes")]
     TooLarge(usize),
+    /// It asks for a time.
+    #[error("bundles cannot be committed at a time")]
+    Scheduled,
     /// A message in it was refused.
     #[error("a message of the bundle was refused: nothing has changed")]
     Failed,
@@ -44,19 +47,24 @@ pub enum BundleFault {
 impl BundleFault {
     /// Returns the number of the error (an experimenter type).
     pub(crate) const fn number(self) -> u16 {
-        FIRST_ERROR
-            + match self {
-                BundleFault::BadId(_) => 2,
-                BundleFault::Exists(_) => 3,
-                BundleFault::Closed(_) => 4,
-                BundleFault::TooMany(_) => 5,
-                BundleFault::BadType(_) => 6,
-                BundleFault::BadFlags(_) => 7,
-                BundleFault::BadLen => 8,
-                BundleFault::BadXid => 9,
-                BundleFault::Unsupported => 10,
-                BundleFault::TooLarge(_) => 12,
-                BundleFault::Failed => 13,
-            }
+        FIRST_ERROR + self.code()
+    }
+
+    /// Returns the code in OpenFlow 1.4 (OFPBFC_).
+    pub(crate) const fn code(self) -> u16 {
+        match self {
+            BundleFault::BadId(_) => 2,
+            BundleFault::Exists(_) => 3,
+            BundleFault::Closed(_) => 4,
+            BundleFault::TooMany(_) => 5,
+            BundleFault::BadType(_) => 6,
+            BundleFault::BadFlags(_) => 7,
+            BundleFault::BadLen => 8,
+            BundleFault::BadXid => 9,
+            BundleFault::Unsupported => 10,
+            BundleFault::TooLarge(_) => 12,
+            BundleFault::Failed => 13,
+            BundleFault::Scheduled => 16,
+        }
     }
 }

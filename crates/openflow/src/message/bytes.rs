@@ -97,6 +97,13 @@ impl<'a> ByteReader<'a> {
     }
 }
 
+/// Returns the part of `r` that its first 16 bits measure, including themselves. The returned
+/// reader stands after them.
+pub(crate) fn measured<'a>(r: &mut ByteReader<'a>) -> Result<ByteReader<'a>, Fault> {
+    let len = usize::from(r.u16()?).checked_sub(2).ok_or(Fault::BadLen)?;
+    r.part(len, Fault::BadLen)
+}
+
 /// Returns where to cut a text between characters for a field of `len` bytes with a zero at its
 /// end.
 fn text_end(text: &str, len: usize) -> usize {

@@ -9,7 +9,8 @@ use super::control::ErrorMessage;
 use super::fault::{EXPERIMENTER, Fault};
 use super::multipart::Reply;
 use super::v10::{self, Forms};
-use super::{HEADER_LEN, Header, Message, ONF, decode, end_message};
+use super::{HEADER_LEN, Header, Message, ONF, end_message};
+use super::{v14, v15};
 use fastpath_switch::Version;
 
 /// Reads and writes the messages of a connection.
@@ -36,9 +37,6 @@ impl Codec {
     /// # Errors
     /// What is wrong with it, for the error message.
     pub fn decode(&mut self, bytes: &[u8]) -> Result<(u32, Message), Fault> {
-        if self.version == Version::V13 {
-            return decode(bytes);
-        }
         let header = Header::read(bytes).ok_or(Fault::BadLen)?;
         if usize::from(header.len) != bytes.len() {
             return Err(Fault::BadLen);
@@ -47,7 +45,12 @@ impl Codec {
             return Err(Fault::BadVersion(header.version));
         }
         let body = ByteReader::new(&bytes[HEADER_LEN..], Fault::BadLen);
-        let message = v10::read_body(&header, body, self.forms)?;
+        let message = match self.version {
+            Version::V10 => v10::read_body(&header, body, self.forms)?,
+            Version::V13 => super::read_body(&header, body)?,
+            Version::V14 => v14::read_body(&header, body)?,
+            Version::V15 => v15::read_body(&header, body)?,
+        };
         self.note(&message);
         Ok((header.xid, message))
     }
@@ -65,35 +68,60 @@ impl Codec {
     /// # Panics
     /// If it exceeds 64 KiB, or this version has no such message.
     pub fn encode(&self, xid: u32, message: &Message, out: &mut Vec<u8>) {
-        if self.version == Version::V13 {
-            return message.encode(xid, out);
-        }
         let start = out.len();
+        self.write(xid, message, out);
+        end_message(out, start);
+    }
+
+    /// Returns a message; `None` if it exceeds 64 KiB. What fits one message of another version may
+    /// not fit one of this.
+    ///
+    /// # Panics
+    /// If this version has no such message.
+    pub(crate) fn encoded(&self, xid: u32, message: &Message) -> Option<Vec<u8>> {
+        let mut out = Vec::new();
+        self.write(xid, message, &mut out);
+        let fits = out.len() <= usize::from(u16::MAX);
+        fits.then(|| {
+            end_message(&mut out, 0);
+            out
+        })
+    }
+
+    /// Writes a message without its length.
+    fn write(&self, xid: u32, message: &Message, out: &mut Vec<u8>) {
         out.u8(self.version.number());
-        out.u8(v10::kind(message, self.forms));
+        out.u8(match self.version {
+            Version::V10 => v10::kind(message, self.forms),
+            Version::V13 => message.kind(),
+            Version::V14 | Version::V15 => v14::kind(message),
+        });
         out.u16(0);
         out.u32(xid);
-        v10::write_body(message, out, self.forms);
-        end_message(out, start);
+        match self.version {
+            Version::V10 => v10::write_body(message, out, self.forms),
+            Version::V13 => message.write_body(out),
+            Version::V14 => v14::write_body(message, out),
+            Version::V15 => v15::write_body(message, out),
+        }
     }
 
     /// Returns the error message for a request that begins with `data`.
     pub fn error(&self, fault: &Fault, data: &[u8]) -> ErrorMessage {
-        match self.version {
-            Version::V10 => v10::error_message(fault, data),
-            Version::V13 => {
-                let (kind, code) = fault.numbers();
-                // §7.4.4: errors of an experimenter name it before the request.
-                let experimenter = if kind == EXPERIMENTER { ONF.to_be_bytes().to_vec() } else { Vec::new() };
-                ErrorMessage { kind, code, data: [&experimenter, data].concat() }
-            }
-        }
+        let (kind, code) = match self.version {
+            Version::V10 => return v10::error_message(fault, data),
+            Version::V13 => fault.numbers(),
+            Version::V14 | Version::V15 => v14::numbers(fault),
+        };
+        // §7.4.4: errors of an experimenter name it before the request.
+        let experimenter = if kind == EXPERIMENTER { ONF.to_be_bytes().to_vec() } else { Vec::new() };
+        ErrorMessage { kind, code, data: [&experimenter, data].concat() }
     }
 }
 
 /// Returns whether a port has a number in this version.
 pub(crate) fn has_port(version: Version, port: u32) -> bool {
-    version == Version::V13 || v10::narrow(port).is_some()
+    version != Version::V10 || v10::narrow(port).is_some()
 }
 
 /// Writes the items of a reply.
@@ -101,5 +129,7 @@ pub(crate) fn write_items(version: Version, out: &mut Vec<u8>, reply: &Reply) {
     match version {
         Version::V10 => v10::write_reply(out, reply),
         Version::V13 => reply.write(out),
+        Version::V14 => v14::write_reply(out, reply),
+        Version::V15 => v15::write_reply(out, reply),
     }
 }

@@ -83,6 +83,33 @@ pub struct Async {
     pub port_status: [u32; 2],
     /// OFPRR_ bits.
     pub flow_removed: [u32; 2],
+    /// OFPCRR_ bits. OpenFlow 1.4.
+    pub role_status: [u32; 2],
+    /// OFPTR_ bits. OpenFlow 1.4.
+    pub table_status: [u32; 2],
+    /// OFPRFR_ bits. OpenFlow 1.4.
+    pub request_forward: [u32; 2],
+}
+
+/// One mask of an OFPT_SET_ASYNC of OpenFlow 1.4.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AsyncMask {
+    /// The type of messages: 0 packet-in, 1 port status, 2 flow removed, 3 role status, 4 table
+    /// status, 5 request forward.
+    pub message: u16,
+    /// Whether it applies while the controller is a slave, or otherwise.
+    pub is_of_slaves: bool,
+    /// A bit for each reason.
+    pub mask: u32,
+}
+
+/// OFPT_ROLE_STATUS.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RoleStatus {
+    /// OFPCRR_: 0 another controller has become master.
+    pub reason: u8,
+    /// The role of the controller now.
+    pub role: RoleMessage,
 }
 
 impl Hello {
@@ -161,28 +188,38 @@ impl Features {
     }
 }
 
-impl RoleMessage {
-    pub(super) fn read(r: &mut ByteReader<'_>) -> Result<RoleMessage, Fault> {
-        let number = r.u32()?;
-        r.skip(4)?;
-        let generation_id = r.u64()?;
-        let role = match number {
+impl Role {
+    /// Returns the number (OFPCR_ROLE_).
+    pub(super) fn number(self) -> u32 {
+        match self {
+            Role::NoChange => 0,
+            Role::Equal => 1,
+            Role::Master => 2,
+            Role::Slave => 3,
+        }
+    }
+
+    pub(super) fn from_number(number: u32) -> Result<Role, Fault> {
+        Ok(match number {
             0 => Role::NoChange,
             1 => Role::Equal,
             2 => Role::Master,
             3 => Role::Slave,
             _ => return Err(Fault::RoleBad(number)),
-        };
-        Ok(RoleMessage { role, generation_id })
+        })
+    }
+}
+
+impl RoleMessage {
+    pub(super) fn read(r: &mut ByteReader<'_>) -> Result<RoleMessage, Fault> {
+        let number = r.u32()?;
+        r.skip(4)?;
+        let generation_id = r.u64()?;
+        Ok(RoleMessage { role: Role::from_number(number)?, generation_id })
     }
 
     pub(super) fn write(&self, out: &mut Vec<u8>) {
-        out.u32(match self.role {
-            Role::NoChange => 0,
-            Role::Equal => 1,
-            Role::Master => 2,
-            Role::Slave => 3,
-        });
+        out.u32(self.role.number());
         out.u32(0);
         out.u64(self.generation_id);
     }
@@ -191,21 +228,68 @@ impl RoleMessage {
 impl Async {
     /// The masks of a new connection (§6.3.5, §7.3.10): everything but packet-ins for an invalid
     /// TTL for masters and equals, port changes for slaves.
-    pub const DEFAULT: Async = Async { packet_in: [0x3, 0], port_status: [0x7, 0x7], flow_removed: [0xf, 0] };
+    pub const DEFAULT: Async =
+        Async { packet_in: [0x3, 0], port_status: [0x7, 0x7], flow_removed: [0xf, 0], ..Async::NONE };
 
-    /// Returns the masks without the bits of reasons that do not exist.
-    pub(crate) fn known(self) -> Async {
-        let keep = |words: [u32; 2], bits: u32| words.map(|word| word & bits);
-        Async {
-            packet_in: keep(self.packet_in, 0x7),
-            port_status: keep(self.port_status, 0x7),
-            flow_removed: keep(self.flow_removed, 0xf),
+    /// No messages.
+    pub(crate) const NONE: Async = Async {
+        packet_in: [0; 2],
+        port_status: [0; 2],
+        flow_removed: [0; 2],
+        role_status: [0; 2],
+        table_status: [0; 2],
+        request_forward: [0; 2],
+    };
+
+    /// Returns the masks of a new connection of this version. Those of OpenFlow 1.4 are as in Open
+    /// vSwitch: no messages of the types that are new.
+    pub(crate) fn of(version: Version) -> Async {
+        match version {
+            Version::V10 | Version::V13 => Async::DEFAULT,
+            _ => Async { packet_in: [0x3b, 0], flow_removed: [0x3f, 0], ..Async::DEFAULT },
         }
+    }
+
+    /// Returns the masks without the bits of reasons that do not exist in this version.
+    pub(crate) fn known(self, version: Version) -> Async {
+        let keep = |words: [u32; 2], bits: u32| words.map(|word| word & bits);
+        let (packet_in, flow_removed) = if version < Version::V14 { (0x7, 0xf) } else { (0x3f, 0x3f) };
+        Async {
+            packet_in: keep(self.packet_in, packet_in),
+            port_status: keep(self.port_status, 0x7),
+            flow_removed: keep(self.flow_removed, flow_removed),
+            role_status: keep(self.role_status, 0x7),
+            table_status: keep(self.table_status, 0x18),
+            request_forward: keep(self.request_forward, 0x3),
+        }
+    }
+
+    /// Sets one mask.
+    pub(crate) fn set(&mut self, AsyncMask { message, is_of_slaves, mask }: AsyncMask) {
+        self.words()[usize::from(message)][usize::from(is_of_slaves)] = mask;
+    }
+
+    /// Returns all masks, those of slaves first.
+    pub(crate) fn masks(mut self) -> Vec<AsyncMask> {
+        let all = (0..).zip(self.words());
+        let both = all.flat_map(|(message, words)| {
+            [true, false].map(|is_of_slaves| {
+                let mask = words[usize::from(is_of_slaves)];
+                AsyncMask { message, is_of_slaves, mask }
+            })
+        });
+        both.collect()
+    }
+
+    /// Returns the masks of each type of messages, in the order of the properties of OpenFlow 1.4.
+    fn words(&mut self) -> [&mut [u32; 2]; 6] {
+        let Async { packet_in, port_status, flow_removed, role_status, table_status, request_forward } = self;
+        [packet_in, port_status, flow_removed, role_status, table_status, request_forward]
     }
 
     pub(super) fn read(r: &mut ByteReader<'_>) -> Result<Async, Fault> {
         let mut two = || -> Result<[u32; 2], Fault> { Ok([r.u32()?, r.u32()?]) };
-        Ok(Async { packet_in: two()?, port_status: two()?, flow_removed: two()? })
+        Ok(Async { packet_in: two()?, port_status: two()?, flow_removed: two()?, ..Async::NONE })
     }
 
     pub(super) fn write(&self, out: &mut Vec<u8>) {

@@ -1,5 +1,5 @@
 //! What is wrong with a message, with the numbers that OpenFlow 1.3.5 §7.4.4 gives it. Those of
-//! OpenFlow 1.0 are in `v10/errors.rs`.
+//! OpenFlow 1.0 are in `v10/errors.rs`, those that differ in 1.4 in `v14/errors.rs`.
 
 use super::bundle_fault::BundleFault;
 use super::versions::Versions;
@@ -92,6 +92,36 @@ pub enum Fault {
     TableFeaturesBadLen,
     #[error("table features exceed those of the table")]
     TableFeaturesBadArgument,
+    #[error("a property of type {0} is unknown")]
+    PropertyBadType(u16),
+    #[error("a property has the wrong length")]
+    PropertyBadLen,
+    #[error("a property has a value that is not supported")]
+    PropertyBadValue,
+    #[error("a property of type {0} occurs twice")]
+    PropertyDuplicate(u16),
+    #[error("a property of experimenter {0:#010x} is unknown")]
+    PropertyBadExperimenter(u32),
+    #[error("instruction type {0} is not supported")]
+    InstructionUnsupported(u16),
+    #[error("a set-field action has a mask that is not supported")]
+    ActionBadSetMask,
+    #[error("the match of a packet-out has field {0}, which is part of the packet")]
+    PipelineFieldsOnly(&'static str),
+    #[error("table features command {0} is not supported; 0 is")]
+    TableFeaturesBadCommand(u8),
+    #[error("flow monitor {0} exists already")]
+    MonitorExists(u32),
+    #[error("a controller may have at most {0} flow monitors")]
+    MonitorsFull(usize),
+    #[error("flow monitor {0} does not exist")]
+    MonitorUnknown(u32),
+    #[error("flow monitor command {0} is unknown")]
+    MonitorBadCommand(u8),
+    #[error("flow monitor flags {0:#x} are unknown, or none")]
+    MonitorBadFlags(u16),
+    #[error("table {0} of a flow monitor does not exist")]
+    MonitorBadTable(u8),
     #[error("an emergency flow has timeouts")]
     EmergencyTimeout,
     #[error("this switch has no emergency flows")]
@@ -149,6 +179,21 @@ impl Fault {
             Fault::TableFeaturesBadType => (13, 2),
             Fault::TableFeaturesBadLen => (13, 3),
             Fault::TableFeaturesBadArgument => (13, 4),
+            Fault::PropertyBadType(_) => (14, 0),
+            Fault::PropertyBadLen => (14, 1),
+            Fault::PropertyBadValue => (14, 2),
+            Fault::PropertyDuplicate(_) => (14, 4),
+            Fault::PropertyBadExperimenter(_) => (14, 5),
+            Fault::MonitorsFull(_) => (16, 0),
+            Fault::MonitorExists(_) => (16, 1),
+            Fault::MonitorUnknown(_) => (16, 3),
+            Fault::MonitorBadCommand(_) => (16, 4),
+            Fault::MonitorBadFlags(_) => (16, 5),
+            Fault::MonitorBadTable(_) => (16, 6),
+            Fault::InstructionUnsupported(_) => (3, 1),
+            Fault::ActionBadSetMask => (2, 16),
+            Fault::PipelineFieldsOnly(_) => (1, 17),
+            Fault::TableFeaturesBadCommand(_) => (13, 9),
             // OpenFlow 1.3 has no emergency flows, and ignores cookies in additions
             // (OFPFMFC_UNKNOWN).
             Fault::EmergencyTimeout | Fault::EmergencyFlow | Fault::AdditionToCookies => (5, 0),

@@ -1,4 +1,4 @@
-//! The messages of OpenFlow 1.3.5 and 1.0, as values and as bytes. Pure: no I/O.
+//! The messages of OpenFlow 1.0, 1.3.5, 1.4 and 1.5, as values and as bytes. Pure: no I/O.
 //!
 //! ```text
 //!  bytes ── frame_len ──▶ one message ── decode ──▶ (xid, Message) or Fault        Message ── encode ──▶ bytes
@@ -11,7 +11,7 @@
 //! No input makes a decoder panic or use more memory than a small multiple of the message, which
 //! has at most 64 KiB.
 //!
-//! Read first: OpenFlow 1.3.5 §7, then `v10/mod.rs`.
+//! Read first: OpenFlow 1.3.5 §7, then `v10/mod.rs`, `v14/mod.rs` and `v15/mod.rs`.
 
 mod action;
 mod bundle;
@@ -20,6 +20,8 @@ mod bytes;
 mod codec;
 mod control;
 mod fault;
+mod flow_form;
+pub mod flow_update;
 mod modify;
 mod multipart;
 mod nicira;
@@ -32,15 +34,19 @@ mod oxm;
 mod packet;
 mod pages;
 mod table;
+pub mod table_config;
 mod v10;
+mod v14;
+mod v15;
 mod versions;
 
 pub(crate) use bundle::{BundleMessage, BundleStep, ONF, bundle_reply};
 pub use bundle_fault::BundleFault;
 pub use codec::Codec;
 pub(crate) use codec::{has_port, write_items};
-pub use control::{Async, Config, ErrorMessage, Features, Hello, Role, RoleMessage};
+pub use control::{Async, AsyncMask, Config, ErrorMessage, Features, Hello, Role, RoleMessage, RoleStatus};
 pub use fault::Fault;
+pub use flow_update::{FlowUpdate, FullUpdate, MonitorRequest};
 pub use modify::{NO_BUFFER, PortMod};
 pub use multipart::{
     Description, FlowStats, GroupDescription, GroupFeatures, GroupStats, MORE, MeterDescription,
@@ -50,6 +56,7 @@ pub use nicira::{FlowFormat, Nicira, PacketInFormat};
 pub use packet::{FlowRemoved, PacketIn, PacketOut, PortDescription, PortStatus};
 pub use pages::Pages;
 pub use table::{For, Property, TableFeatures};
+pub use table_config::{TableConfig, TableMod, TableStatus, Vacancy};
 pub(crate) use v10::ACTIONS as ACTIONS_10;
 pub use versions::{ParseVersionsError, Versions};
 
@@ -92,10 +99,7 @@ pub enum Message {
     },
     GroupMod(GroupMod),
     PortMod(PortMod),
-    TableMod {
-        table_id: u8,
-        config: u32,
-    },
+    TableMod(TableMod),
     MultipartRequest {
         flags: u16,
         request: Request,
@@ -121,6 +125,14 @@ pub enum Message {
     GetAsyncReply(Async),
     SetAsync(Async),
     MeterMod(MeterMod),
+    /// OFPT_SET_ASYNC of OpenFlow 1.4: other masks stay.
+    ChangeAsync(Vec<AsyncMask>),
+    /// OpenFlow 1.4.
+    RoleStatus(RoleStatus),
+    /// OpenFlow 1.4.
+    TableStatus(TableStatus),
+    /// OFPT_REQUESTFORWARD: a request of another controller, as a message. OpenFlow 1.4.
+    RequestForward(Vec<u8>),
 }
 
 /// The header of a message.
@@ -187,7 +199,7 @@ fn read_body(header: &Header, mut r: ByteReader<'_>) -> Result<Message, Fault> {
         12 => return Ok(Message::PortStatus(packet::read_port_status(r)?)),
         13 => return Ok(Message::PacketOut(packet::read_packet_out(r)?)),
         14 => {
-            let (buffer_id, request) = modify::read_flow_mod(r)?;
+            let (buffer_id, request) = modify::read_flow_mod(r, &action::FLOWS)?;
             return Ok(Message::FlowMod { buffer_id, request });
         }
         15 => return Ok(Message::GroupMod(modify::read_group_mod(r)?)),
@@ -195,7 +207,7 @@ fn read_body(header: &Header, mut r: ByteReader<'_>) -> Result<Message, Fault> {
         17 => {
             let table_id = r.u8()?;
             r.skip(3)?;
-            Message::TableMod { table_id, config: r.u32()? }
+            Message::TableMod(TableMod { table_id, config: r.u32()?, eviction: None, vacancy: None })
         }
         18 => {
             let (kind, flags) = (r.u16()?, r.u16()?);
@@ -272,7 +284,7 @@ impl Message {
             Message::FlowMod { .. } => 14,
             Message::GroupMod(_) => 15,
             Message::PortMod(_) => 16,
-            Message::TableMod { .. } => 17,
+            Message::TableMod(_) => 17,
             Message::MultipartRequest { .. } => 18,
             Message::MultipartReply { .. } => 19,
             Message::BarrierRequest => 20,
@@ -283,8 +295,11 @@ impl Message {
             Message::RoleReply(_) => 25,
             Message::GetAsyncRequest => 26,
             Message::GetAsyncReply(_) => 27,
-            Message::SetAsync(_) => 28,
+            Message::SetAsync(_) | Message::ChangeAsync(_) => 28,
             Message::MeterMod(_) => 29,
+            Message::RoleStatus(_) => 30,
+            Message::TableStatus(_) => 31,
+            Message::RequestForward(_) => 32,
         }
     }
 
@@ -304,10 +319,12 @@ impl Message {
             Message::FlowRemoved(flow) => packet::write_flow_removed(out, flow),
             Message::PortStatus(status) => packet::write_port_status(out, status),
             Message::PacketOut(packet) => packet::write_packet_out(out, packet),
-            Message::FlowMod { buffer_id, request } => modify::write_flow_mod(out, *buffer_id, request),
+            Message::FlowMod { buffer_id, request } => {
+                modify::write_flow_mod(out, *buffer_id, request, &action::FLOWS);
+            }
             Message::GroupMod(request) => modify::write_group_mod(out, request),
             Message::PortMod(request) => modify::write_port_mod(out, request),
-            Message::TableMod { table_id, config } => {
+            Message::TableMod(TableMod { table_id, config, .. }) => {
                 out.u8(*table_id);
                 out.zeros(3);
                 out.u32(*config);
@@ -392,7 +409,5 @@ fn write_header(out: &mut Vec<u8>, kind: u8, xid: u32) {
     out.u32(xid);
 }
 
-#[cfg(test)]
-mod nx_tests;
 #[cfg(test)]
 mod tests;

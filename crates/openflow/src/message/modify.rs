@@ -1,8 +1,9 @@
 //! Messages that change a switch: flow, group, meter, port and table mods (§7.3.4).
 
-use super::action::{read_buckets, read_instructions, write_buckets, write_instructions};
+use super::action::{read_buckets, write_buckets};
 use super::bytes::{ByteReader, Write};
 use super::fault::Fault;
+use super::flow_form::FlowForm;
 use super::oxm;
 use fastpath_switch::{
     Band, BandKind, FlowCommand, FlowMod, GroupCommand, GroupKind, GroupMod, MeterCommand, MeterMod, Refusal,
@@ -28,11 +29,11 @@ pub struct PortMod {
     pub advertise: u32,
 }
 
-pub(crate) fn read_flow_mod(mut r: ByteReader<'_>) -> Result<(u32, FlowMod), Fault> {
+pub(crate) fn read_flow_mod(mut r: ByteReader<'_>, form: &FlowForm) -> Result<(u32, FlowMod), Fault> {
     let (cookie, cookie_mask, table_id, command) = (r.u64()?, r.u64()?, r.u8()?, r.u8()?);
     let (idle_timeout, hard_timeout, priority, buffer_id) = (r.u16()?, r.u16()?, r.u16()?, r.u32()?);
     let (out_port, out_group, flags) = (r.u32()?, r.u32()?, r.u16()?);
-    r.skip(2)?;
+    let importance = Some(r.u16()?).filter(|_| form.has_importance).unwrap_or(0);
     let command = match command {
         0 => FlowCommand::Add,
         1 => FlowCommand::Modify,
@@ -42,7 +43,7 @@ pub(crate) fn read_flow_mod(mut r: ByteReader<'_>) -> Result<(u32, FlowMod), Fau
         _ => return Err(Refusal::FlowBadCommand(command).into()),
     };
     let matching = oxm::read_match(&mut r)?;
-    let instructions = read_instructions(r)?;
+    let instructions = (form.read)(r)?;
     let request = FlowMod {
         command,
         table_id,
@@ -51,6 +52,7 @@ pub(crate) fn read_flow_mod(mut r: ByteReader<'_>) -> Result<(u32, FlowMod), Fau
         new_cookie: None,
         idle_timeout,
         hard_timeout,
+        importance,
         priority,
         out_port,
         out_group,
@@ -62,7 +64,7 @@ pub(crate) fn read_flow_mod(mut r: ByteReader<'_>) -> Result<(u32, FlowMod), Fau
     Ok((buffer_id, request))
 }
 
-pub(crate) fn write_flow_mod(out: &mut Vec<u8>, buffer_id: u32, request: &FlowMod) {
+pub(crate) fn write_flow_mod(out: &mut Vec<u8>, buffer_id: u32, request: &FlowMod, form: &FlowForm) {
     out.u64(request.cookie);
     out.u64(request.cookie_mask);
     out.u8(request.table_id);
@@ -72,9 +74,9 @@ pub(crate) fn write_flow_mod(out: &mut Vec<u8>, buffer_id: u32, request: &FlowMo
         .for_each(|number| out.u16(number));
     [buffer_id, request.out_port, request.out_group].into_iter().for_each(|number| out.u32(number));
     out.u16(request.flags);
-    out.u16(0);
+    out.u16(if form.has_importance { request.importance } else { 0 });
     oxm::write_match(out, &request.matching);
-    write_instructions(out, &request.instructions);
+    (form.write)(out, &request.instructions);
 }
 
 pub(crate) fn group_kind(number: u8) -> Option<GroupKind> {
@@ -107,6 +109,7 @@ pub(crate) fn write_group_mod(out: &mut Vec<u8>, request: &GroupMod) {
         GroupCommand::Add => 0,
         GroupCommand::Modify => 1,
         GroupCommand::Delete => 2,
+        other => panic!("{other:?} is a command of OpenFlow 1.5"),
     });
     out.u8(request.kind as u8);
     out.u8(0);

@@ -2,16 +2,19 @@
 //!
 //! A reply that does not fit one message is sent as several messages: see `pages.rs`.
 
-use super::action::{read_buckets, read_instructions, write_buckets, write_instructions};
-use super::bytes::{ByteReader, Write};
+use super::action::{FLOWS, read_buckets, write_buckets};
+use super::bytes::{ByteReader, Write, measured};
 use super::fault::Fault;
+use super::flow_form::FlowForm;
+use super::flow_update::{FlowUpdate, MonitorRequest};
 use super::modify::{group_kind, read_bands, write_band};
 use super::nx_bits::NICIRA;
 use super::oxm;
 use super::packet::{PortDescription, read_age, read_port, write_age, write_port};
 use super::table::{self, TableFeatures};
+use super::table_config::TableConfig;
 use fastpath_switch::{
-    Band, Bucket, Counters, FlowFilter, GroupKind, Instructions, Match, PortCounters, Refusal,
+    Band, Bucket, Counters, FlowFilter, GroupKind, Instructions, Match, PortCounters, Refusal, group, port,
 };
 use fastpath_units::Duration;
 
@@ -39,13 +42,26 @@ pub enum Request {
         queue: u32,
     },
     Group(u32),
-    GroupDesc,
+    /// A group, or all. Before OpenFlow 1.5 always all.
+    GroupDesc(u32),
     GroupFeatures,
     Meter(u32),
     MeterConfig(u32),
     MeterFeatures,
     TableFeatures(Vec<TableFeatures>),
-    PortDesc,
+    /// A port, or all. Before OpenFlow 1.5 always all.
+    PortDesc(u32),
+    /// OpenFlow 1.4.
+    TableDesc,
+    /// OpenFlow 1.4.
+    QueueDesc {
+        port: u32,
+        queue: u32,
+    },
+    /// OpenFlow 1.4.
+    FlowMonitor(Vec<MonitorRequest>),
+    /// The counters of flows alone. OpenFlow 1.5.
+    FlowStats(FlowFilter),
     /// NXST_FLOW. OpenFlow 1.0 only.
     NxFlow(FlowFilter),
     /// NXST_AGGREGATE. OpenFlow 1.0 only.
@@ -78,6 +94,14 @@ pub enum Reply {
     MeterFeatures(MeterFeatures),
     TableFeatures(Vec<TableFeatures>),
     PortDesc(Vec<PortDescription>),
+    /// OpenFlow 1.4.
+    TableDesc(Vec<TableConfig>),
+    /// OpenFlow 1.4.
+    QueueDesc(Vec<PacketQueue>),
+    /// OpenFlow 1.4.
+    FlowMonitor(Vec<FlowUpdate>),
+    /// Flows with their counters, without timeouts, cookies and instructions. OpenFlow 1.5.
+    FlowStats(Vec<FlowStats>),
     /// NXST_FLOW. OpenFlow 1.0 only.
     NxFlow(Vec<NxFlowStats>),
     /// NXST_AGGREGATE. OpenFlow 1.0 only.
@@ -112,6 +136,10 @@ pub struct FlowStats {
     pub priority: u16,
     pub idle_timeout: u16,
     pub hard_timeout: u16,
+    /// 0 before OpenFlow 1.4.
+    pub importance: u16,
+    /// The time since it last matched a packet. OpenFlow 1.5 only.
+    pub idle: Option<Duration>,
     pub flags: u16,
     pub cookie: u64,
     pub counters: Counters,
@@ -245,13 +273,17 @@ impl Request {
             Request::PortStats(_) => 4,
             Request::Queue { .. } => 5,
             Request::Group(_) => 6,
-            Request::GroupDesc => 7,
+            Request::GroupDesc(_) => 7,
             Request::GroupFeatures => 8,
             Request::Meter(_) => 9,
             Request::MeterConfig(_) => 10,
             Request::MeterFeatures => 11,
             Request::TableFeatures(_) => 12,
-            Request::PortDesc => 13,
+            Request::PortDesc(_) => 13,
+            Request::TableDesc => 14,
+            Request::QueueDesc { .. } => 15,
+            Request::FlowMonitor(_) => 16,
+            Request::FlowStats(_) => 17,
             Request::NxFlow(_) | Request::NxAggregate(_) | Request::Experimenter { .. } => VENDOR,
         }
     }
@@ -265,13 +297,13 @@ impl Request {
             4 => Request::PortStats(read_padded(&mut r)?),
             5 => Request::Queue { port: r.u32()?, queue: r.u32()? },
             6 => Request::Group(read_padded(&mut r)?),
-            7 => Request::GroupDesc,
+            7 => Request::GroupDesc(group::ALL),
             8 => Request::GroupFeatures,
             9 => Request::Meter(read_padded(&mut r)?),
             10 => Request::MeterConfig(read_padded(&mut r)?),
             11 => Request::MeterFeatures,
             12 => Request::TableFeatures(table::read(&mut r)?),
-            13 => Request::PortDesc,
+            13 => Request::PortDesc(port::ANY),
             0xffff => {
                 Request::Experimenter { experimenter: r.u32()?, kind: r.u32()?, data: r.rest().to_vec() }
             }
@@ -287,7 +319,12 @@ impl Request {
     /// If OpenFlow 1.3 has no such request.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         match self {
-            Request::NxFlow(_) | Request::NxAggregate(_) => panic!("OpenFlow 1.3 has no NXST_ requests"),
+            Request::NxFlow(_)
+            | Request::NxAggregate(_)
+            | Request::TableDesc
+            | Request::QueueDesc { .. }
+            | Request::FlowMonitor(_)
+            | Request::FlowStats(_) => panic!("OpenFlow 1.3 has no such request: {self:?}"),
             Request::Flow(filter) | Request::Aggregate(filter) => write_filter(out, filter),
             Request::PortStats(number)
             | Request::Group(number)
@@ -308,22 +345,22 @@ impl Request {
             }
             Request::Desc
             | Request::Table
-            | Request::GroupDesc
+            | Request::GroupDesc(_)
             | Request::GroupFeatures
             | Request::MeterFeatures
-            | Request::PortDesc => {}
+            | Request::PortDesc(_) => {}
         }
     }
 }
 
 /// A number and four bytes of padding.
-fn read_padded(r: &mut ByteReader<'_>) -> Result<u32, Fault> {
+pub(crate) fn read_padded(r: &mut ByteReader<'_>) -> Result<u32, Fault> {
     let number = r.u32()?;
     r.skip(4)?;
     Ok(number)
 }
 
-fn read_filter(r: &mut ByteReader<'_>) -> Result<FlowFilter, Fault> {
+pub(crate) fn read_filter(r: &mut ByteReader<'_>) -> Result<FlowFilter, Fault> {
     let table_id = r.u8()?;
     r.skip(3)?;
     let (out_port, out_group) = (r.u32()?, r.u32()?);
@@ -332,7 +369,7 @@ fn read_filter(r: &mut ByteReader<'_>) -> Result<FlowFilter, Fault> {
     Ok(FlowFilter { table_id, out_port, out_group, cookie, cookie_mask, matching: oxm::read_match(r)? })
 }
 
-fn write_filter(out: &mut Vec<u8>, filter: &FlowFilter) {
+pub(crate) fn write_filter(out: &mut Vec<u8>, filter: &FlowFilter) {
     out.u8(filter.table_id);
     out.zeros(3);
     out.u32(filter.out_port);
@@ -361,6 +398,10 @@ impl Reply {
             Reply::MeterFeatures(_) => 11,
             Reply::TableFeatures(_) => 12,
             Reply::PortDesc(_) => 13,
+            Reply::TableDesc(_) => 14,
+            Reply::QueueDesc(_) => 15,
+            Reply::FlowMonitor(_) => 16,
+            Reply::FlowStats(_) => 17,
             Reply::NxFlow(_) | Reply::NxAggregate { .. } | Reply::Experimenter { .. } => VENDOR,
         }
     }
@@ -374,7 +415,7 @@ impl Reply {
                 serial: r.text(32)?,
                 datapath: r.text(256)?,
             }),
-            1 => Reply::Flow(items(&mut r, FlowStats::read)?),
+            1 => Reply::Flow(items(&mut r, |r| FlowStats::read(r, &FLOWS))?),
             2 => {
                 let counters = read_counters(&mut r)?;
                 Reply::Aggregate { counters, flows: read_padded(&mut r)? }
@@ -392,12 +433,7 @@ impl Reply {
             }),
             9 => Reply::Meter(items(&mut r, MeterStats::read)?),
             10 => Reply::MeterConfig(items(&mut r, MeterDescription::read)?),
-            11 => {
-                let (most, band_kinds, capabilities) = (r.u32()?, r.u32()?, r.u32()?);
-                let (bands, colors) = (r.u8()?, r.u8()?);
-                r.skip(2)?;
-                Reply::MeterFeatures(MeterFeatures { most, band_kinds, capabilities, bands, colors })
-            }
+            11 => Reply::MeterFeatures(MeterFeatures::read(&mut r)?),
             12 => Reply::TableFeatures(table::read(&mut r)?),
             13 => Reply::PortDesc(items(&mut r, read_port)?),
             0xffff => Reply::Experimenter { experimenter: r.u32()?, kind: r.u32()?, data: r.rest().to_vec() },
@@ -422,21 +458,26 @@ impl Reply {
     /// If OpenFlow 1.3 has no such reply.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         match self {
-            Reply::NxFlow(_) | Reply::NxAggregate { .. } => panic!("OpenFlow 1.3 has no NXST_ replies"),
+            Reply::NxFlow(_)
+            | Reply::NxAggregate { .. }
+            | Reply::TableDesc(_)
+            | Reply::QueueDesc(_)
+            | Reply::FlowMonitor(_)
+            | Reply::FlowStats(_) => panic!("OpenFlow 1.3 has no replies of type {}", self.number()),
             Reply::Desc(desc) => {
                 let texts = [&desc.manufacturer, &desc.hardware, &desc.software];
                 texts.into_iter().for_each(|text| out.text(text, 256));
                 out.text(&desc.serial, 32);
                 out.text(&desc.datapath, 256);
             }
-            Reply::Flow(flows) => flows.iter().for_each(|flow| flow.write(out)),
+            Reply::Flow(flows) => flows.iter().for_each(|flow| flow.write(out, &FLOWS)),
             Reply::Aggregate { counters, flows } => {
                 write_counters(out, counters);
                 out.u32(*flows);
                 out.u32(0);
             }
             Reply::Table(tables) => tables.iter().for_each(|table| table.write(out)),
-            Reply::PortStats(ports) => ports.iter().for_each(|port| port.write(out)),
+            Reply::PortStats(ports) => ports.iter().for_each(|one| one.write(out)),
             Reply::Queue(queues) => queues.iter().for_each(|queue| queue.write(out)),
             Reply::Group(groups) => groups.iter().for_each(|group| group.write(out)),
             Reply::GroupDesc(groups) => groups.iter().for_each(|group| group.write(out)),
@@ -448,15 +489,10 @@ impl Reply {
             Reply::Meter(meters) => meters.iter().for_each(|meter| meter.write(out)),
             Reply::MeterConfig(meters) => meters.iter().for_each(|meter| meter.write(out)),
             Reply::MeterFeatures(features) => {
-                [features.most, features.band_kinds, features.capabilities]
-                    .into_iter()
-                    .for_each(|number| out.u32(number));
-                out.u8(features.bands);
-                out.u8(features.colors);
-                out.u16(0);
+                features.write(out);
             }
             Reply::TableFeatures(tables) => tables.iter().for_each(|table| table.write(out)),
-            Reply::PortDesc(ports) => ports.iter().for_each(|port| write_port(out, port)),
+            Reply::PortDesc(ports) => ports.iter().for_each(|one| write_port(out, one)),
             Reply::Experimenter { experimenter, kind, data } => {
                 out.u32(*experimenter);
                 out.u32(*kind);
@@ -485,13 +521,6 @@ pub(crate) fn items<T>(
     Ok(items)
 }
 
-/// Returns the part of `r` that its first 16 bits measure, including themselves. The returned
-/// reader stands after them.
-pub(crate) fn measured<'a>(r: &mut ByteReader<'a>) -> Result<ByteReader<'a>, Fault> {
-    let len = usize::from(r.u16()?).checked_sub(2).ok_or(Fault::BadLen)?;
-    r.part(len, Fault::BadLen)
-}
-
 pub(crate) fn read_counters(r: &mut ByteReader<'_>) -> Result<Counters, Fault> {
     Ok(Counters { packets: r.u64()?, bytes: r.u64()? })
 }
@@ -506,22 +535,25 @@ fn read_four(r: &mut ByteReader<'_>) -> Result<[u32; 4], Fault> {
 }
 
 impl FlowStats {
-    fn read(r: &mut ByteReader<'_>) -> Result<FlowStats, Fault> {
+    pub(crate) fn read(r: &mut ByteReader<'_>, form: &FlowForm) -> Result<FlowStats, Fault> {
         let mut r = measured(r)?;
         let table_id = r.u8()?;
         r.skip(1)?;
         let (age, priority) = (read_age(&mut r)?, r.u16()?);
         let (idle_timeout, hard_timeout, flags) = (r.u16()?, r.u16()?, r.u16()?);
-        r.skip(4)?;
+        let importance = Some(r.u16()?).filter(|_| form.has_importance).unwrap_or(0);
+        r.skip(2)?;
         let (cookie, counters) = (r.u64()?, read_counters(&mut r)?);
         let matching = oxm::read_match(&mut r)?;
-        let instructions = read_instructions(r)?;
+        let instructions = (form.read)(r)?;
         Ok(FlowStats {
             table_id,
             age,
             priority,
             idle_timeout,
             hard_timeout,
+            importance,
+            idle: None,
             flags,
             cookie,
             counters,
@@ -530,8 +562,7 @@ impl FlowStats {
         })
     }
 
-    /// Writes the item.
-    pub fn write(&self, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, out: &mut Vec<u8>, form: &FlowForm) {
         let start = out.len();
         out.u16(0);
         out.u8(self.table_id);
@@ -540,11 +571,12 @@ impl FlowStats {
         [self.priority, self.idle_timeout, self.hard_timeout, self.flags]
             .into_iter()
             .for_each(|number| out.u16(number));
-        out.u32(0);
+        out.u16(if form.has_importance { self.importance } else { 0 });
+        out.u16(0);
         out.u64(self.cookie);
         write_counters(out, &self.counters);
         oxm::write_match(out, &self.matching);
-        write_instructions(out, &self.instructions);
+        (form.write)(out, &self.instructions);
         out.length(start, start);
     }
 }
@@ -625,7 +657,7 @@ impl PacketQueue {
 }
 
 impl QueueStats {
-    fn read(r: &mut ByteReader<'_>) -> Result<QueueStats, Fault> {
+    pub(crate) fn read(r: &mut ByteReader<'_>) -> Result<QueueStats, Fault> {
         let (port, queue, bytes, packets) = (r.u32()?, r.u32()?, r.u64()?, r.u64()?);
         Ok(QueueStats { port, queue, sent: Counters { packets, bytes }, errors: r.u64()?, age: read_age(r)? })
     }
@@ -681,6 +713,22 @@ impl GroupDescription {
         out.u32(self.id);
         write_buckets(out, &self.buckets);
         out.length(start, start);
+    }
+}
+
+impl MeterFeatures {
+    pub(crate) fn read(r: &mut ByteReader<'_>) -> Result<MeterFeatures, Fault> {
+        let (most, band_kinds, capabilities) = (r.u32()?, r.u32()?, r.u32()?);
+        let (bands, colors) = (r.u8()?, r.u8()?);
+        r.skip(2)?;
+        Ok(MeterFeatures { most, band_kinds, capabilities, bands, colors })
+    }
+
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        [self.most, self.band_kinds, self.capabilities].into_iter().for_each(|number| out.u32(number));
+        out.u8(self.bands);
+        out.u8(self.colors);
+        out.u16(0);
     }
 }
 

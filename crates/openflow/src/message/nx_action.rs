@@ -298,8 +298,9 @@ fn write_other(out: &mut Vec<u8>, extension: &Extension, inner: WriteActions) {
             write_header(out, named);
             out.zeros(6);
         }),
-        // The caller has them.
-        Extension::Set { .. }
+        // The caller has them. Only OpenFlow 1.5 has meters as actions.
+        Extension::Meter(_)
+        | Extension::Set { .. }
         | Extension::Move { .. }
         | Extension::Push(_)
         | Extension::Pop(_)

@@ -9,10 +9,8 @@ use std::sync::Arc;
 
 /// OFPXMC_OPENFLOW_BASIC.
 const BASIC: u16 = 0x8000;
-/// OXM_OF_PACKET_TYPE, of OpenFlow 1.5.
+/// OFPXMT_OFB_PACKET_TYPE.
 const PACKET_TYPE: u8 = 44;
-/// The type of packets with an Ethernet header, as all have here.
-const ETHERNET: u32 = 0;
 /// Bytes of the number of an experimenter, which are part of the length that its fields say.
 const EXPERIMENTER_LEN: usize = 4;
 
@@ -41,8 +39,8 @@ pub(crate) fn read_fields(reader: &mut ByteReader<'_>) -> Result<Vec<FieldMatch>
 /// Reads one field: header, value, and mask if there is one. The tag as a whole may be two.
 pub(crate) fn read_field(reader: &mut ByteReader<'_>) -> Result<Vec<FieldMatch>, Fault> {
     let Tlv { class, experimenter, number, has_mask, len } = Tlv::read(reader)?;
-    if (class, number, has_mask, len) == (BASIC, PACKET_TYPE, false, 4) && reader.u32()? == ETHERNET {
-        return Ok(Vec::new());
+    if (class, number) == (BASIC, PACKET_TYPE) {
+        return read_packet_type(has_mask, len, reader);
     }
     let Some(named) = nxm::by_full_number(class, experimenter, number) else {
         return Err(Refusal::MatchBadField { class, field: number }.into());
@@ -54,6 +52,20 @@ pub(crate) fn read_field(reader: &mut ByteReader<'_>) -> Result<Vec<FieldMatch>,
     let value = reader.number(width)?;
     let mask = if has_mask { Some(reader.number(width)?) } else { None };
     named_match(named, value, mask)
+}
+
+/// The type of a packet, in OpenFlow 1.5: all packets here are of Ethernet.
+fn read_packet_type(
+    has_mask: bool,
+    len: usize,
+    reader: &mut ByteReader<'_>,
+) -> Result<Vec<FieldMatch>, Fault> {
+    match (has_mask, len) {
+        (true, _) => Err(Refusal::MatchBadMask("packet_type").into()),
+        (false, 4) if reader.u32()? == 0 => Ok(Vec::new()),
+        (false, 4) => Err(Refusal::MatchBadValue("packet_type").into()),
+        _ => Err(Fault::MatchBadLen),
+    }
 }
 
 /// The bytes before the value of a field.

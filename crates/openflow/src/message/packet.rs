@@ -4,7 +4,7 @@ use super::action::{read_actions, write_actions};
 use super::bytes::{ByteReader, Write};
 use super::fault::Fault;
 use super::oxm;
-use fastpath_switch::{Action, Match};
+use fastpath_switch::{Action, FieldMatch, Match};
 use fastpath_units::Duration;
 use fastpath_wire::MacAddr;
 
@@ -34,6 +34,8 @@ pub struct PacketOut {
     pub buffer_id: u32,
     /// The input port of the packet.
     pub in_port: u32,
+    /// Its other fields that are not in the frame. OpenFlow 1.5 only.
+    pub fields: Vec<FieldMatch>,
     /// The actions.
     pub actions: Vec<Action>,
     /// The frame.
@@ -130,7 +132,7 @@ pub(crate) fn read_packet_out(mut r: ByteReader<'_>) -> Result<PacketOut, Fault>
     let (buffer_id, in_port, actions_len) = (r.u32()?, r.u32()?, usize::from(r.u16()?));
     r.skip(6)?;
     let actions = read_actions(r.part(actions_len, Fault::ActionBadLen)?)?;
-    Ok(PacketOut { buffer_id, in_port, actions, data: r.rest().to_vec() })
+    Ok(PacketOut { buffer_id, in_port, fields: Vec::new(), actions, data: r.rest().to_vec() })
 }
 
 pub(crate) fn write_packet_out(out: &mut Vec<u8>, packet: &PacketOut) {

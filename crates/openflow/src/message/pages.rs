@@ -49,13 +49,13 @@ impl Pages {
         out.u8(version.number());
         out.u8(match version {
             Version::V10 => v10::STATS_REPLY,
-            Version::V13 => REPLY,
+            _ => REPLY,
         });
         out.u16(0);
         out.u32(xid);
         out.u16(kind);
         out.u16(0);
-        if version == Version::V13 {
+        if version != Version::V10 {
             out.u32(0);
         }
         if let Some(subtype) = subtype {

@@ -56,6 +56,19 @@ pub enum Property {
 
 /// Reads table features until the end.
 pub(crate) fn read(r: &mut ByteReader<'_>) -> Result<Vec<TableFeatures>, Fault> {
+    read_by(r, |_| Ok(()))
+}
+
+/// Reads table features of OpenFlow 1.5, which have a command until the end: only that to replace
+/// all (OFPTFC_REPLACE).
+pub(crate) fn read_replacing(r: &mut ByteReader<'_>) -> Result<Vec<TableFeatures>, Fault> {
+    read_by(r, |command| if command == 0 { Ok(()) } else { Err(Fault::TableFeaturesBadCommand(command)) })
+}
+
+fn read_by(
+    r: &mut ByteReader<'_>,
+    check_command: impl Fn(u8) -> Result<(), Fault>,
+) -> Result<Vec<TableFeatures>, Fault> {
     let mut tables = Vec::new();
     while !r.is_empty() {
         let len = usize::from(r.u16()?);
@@ -65,7 +78,8 @@ pub(crate) fn read(r: &mut ByteReader<'_>) -> Result<Vec<TableFeatures>, Fault> 
         }
         let mut body = r.part(inside, Fault::TableFeaturesBadLen)?;
         let table_id = body.u8()?;
-        body.skip(5)?;
+        check_command(body.u8()?)?;
+        body.skip(4)?;
         let name = body.text(32)?;
         let (metadata_match, metadata_write) = (body.u64()?, body.u64()?);
         let (config, entries) = (body.u32()?, body.u32()?);

@@ -1,11 +1,14 @@
 //! Every message survives encoding and decoding, no input makes a decoder panic, and faults have
 //! the numbers of the specification.
 
+mod nx;
+
 use super::*;
 use fastpath_switch::flow::{ClearActions, WriteMetadata};
+use fastpath_switch::group::{self, BUCKET_UNNUMBERED};
 use fastpath_switch::{
     Action, Band, BandKind, Bucket, Counters, Field, FieldMatch, FlowCommand, FlowFilter, GroupCommand,
-    GroupKind, Instructions, Match, MeterCommand, PortCounters, Version,
+    GroupKind, Instructions, Match, MeterCommand, PortCounters, Version, port,
 };
 use fastpath_units::{Duration, Rng};
 use fastpath_wire::MacAddr;
@@ -102,7 +105,7 @@ impl Draw {
 
     fn bucket(&mut self) -> Bucket {
         let (weight, watch_port, watch_group) = (self.u16(), self.u32(), self.u32());
-        Bucket { weight, watch_port, watch_group, actions: self.list(4, Draw::action) }
+        Bucket { id: BUCKET_UNNUMBERED, weight, watch_port, watch_group, actions: self.list(4, Draw::action) }
     }
 
     fn group_kind(&mut self) -> GroupKind {
@@ -126,7 +129,7 @@ impl Draw {
         }
     }
 
-    fn port(&mut self) -> PortDescription {
+    pub(super) fn port(&mut self) -> PortDescription {
         PortDescription {
             number: self.u32(),
             hw_addr: MacAddr::from_index(self.u32()),
@@ -170,6 +173,7 @@ impl Draw {
             cookie: self.u64(),
             cookie_mask: self.u64(),
             new_cookie: None,
+            importance: 0,
             idle_timeout: self.u16(),
             hard_timeout: self.u16(),
             priority: self.u16(),
@@ -191,13 +195,13 @@ impl Draw {
             4 => Request::PortStats(self.u32()),
             5 => Request::Queue { port: self.u32(), queue: self.u32() },
             6 => Request::Group(self.u32()),
-            7 => Request::GroupDesc,
+            7 => Request::GroupDesc(group::ALL),
             8 => Request::GroupFeatures,
             9 => Request::Meter(self.u32()),
             10 => Request::MeterConfig(self.u32()),
             11 => Request::MeterFeatures,
             12 => Request::TableFeatures(self.list(3, Draw::table)),
-            13 => Request::PortDesc,
+            13 => Request::PortDesc(port::ANY),
             _ => Request::Experimenter { experimenter: self.u32(), kind: self.u32(), data: self.bytes() },
         }
     }
@@ -281,6 +285,8 @@ impl Draw {
             priority: self.u16(),
             idle_timeout: self.u16(),
             hard_timeout: self.u16(),
+            importance: 0,
+            idle: None,
             flags: self.u16(),
             cookie: self.u64(),
             counters: self.counters(),
@@ -296,10 +302,10 @@ impl Draw {
 
     pub(super) fn masks(&mut self) -> Async {
         let mut two = || [self.u32(), self.u32()];
-        Async { packet_in: two(), port_status: two(), flow_removed: two() }
+        Async { packet_in: two(), port_status: two(), flow_removed: two(), ..Async::NONE }
     }
 
-    fn message(&mut self) -> Message {
+    pub(super) fn message(&mut self) -> Message {
         match self.below(30) {
             0 => Message::Hello(Hello { version: 1 + self.below(6) as u8, bitmap: Some(self.u32()) }),
             1 => Message::Error(ErrorMessage { kind: self.u16(), code: self.u16(), data: self.bytes() }),
@@ -344,6 +350,7 @@ impl Draw {
             13 => Message::PacketOut(PacketOut {
                 buffer_id: self.u32(),
                 in_port: self.u32(),
+                fields: Vec::new(),
                 actions: self.list(5, Draw::action),
                 data: self.bytes(),
             }),
@@ -361,7 +368,12 @@ impl Draw {
                 mask: self.u32(),
                 advertise: self.u32(),
             }),
-            17 => Message::TableMod { table_id: self.u8(), config: self.u32() },
+            17 => Message::TableMod(TableMod {
+                table_id: self.u8(),
+                config: self.u32(),
+                eviction: None,
+                vacancy: None,
+            }),
             18 => Message::MultipartRequest { flags: self.u16(), request: self.request() },
             19 => Message::MultipartReply { flags: self.u16(), reply: self.reply() },
             20 => Message::BarrierRequest,
@@ -472,7 +484,7 @@ fn a_reply_that_is_too_long_for_one_message_is_cut_between_items() {
     let flows: Vec<FlowStats> = (0..1000).map(|_| draw.flow_stats()).collect();
     let mut bytes = vec![1, 2, 3];
     let mut pages = Pages::begin(Version::V13, &mut bytes, 1, 5);
-    flows.iter().for_each(|flow| pages.item(&mut bytes, |out| flow.write(out)));
+    flows.iter().for_each(|flow| pages.item(&mut bytes, |out| flow.write(out, &action::FLOWS)));
     pages.end(&mut bytes, 0);
     let (mut rest, mut read, mut all_flags) = (&bytes[3..], Vec::new(), Vec::new());
     while let Ok(Some(len)) = frame_len(rest) {

@@ -7,9 +7,10 @@ use fastpath_openflow::agent::{
     Agent, Doorbell, FailMode, Listen, Options, PortInfo, Security, Target, TlsFiles, Versions,
 };
 use fastpath_openflow::message::{Codec, Hello, Message, frame_len};
+use fastpath_plan::Planned;
 use fastpath_switch::execute::{BackgroundJob, OutboxEntry};
 use fastpath_switch::outcome::DropReason;
-use fastpath_switch::{Executor, FlowMod, Limits, Outbox, Planned, Switch, Verdict, Version, port};
+use fastpath_switch::{Executor, FlowMod, Limits, Outbox, Switch, Verdict, Version, port};
 use fastpath_units::Time;
 use fastpath_wire::MacAddr;
 use rustls::pki_types::pem::PemObject;
@@ -44,7 +45,12 @@ impl Harness {
 
     /// A switch that listens and has these versions only.
     pub(crate) fn of_versions(versions: Versions) -> Harness {
-        let mut switch = Switch::new(Limits::default());
+        Harness::of_versions_holding(versions, Limits::default())
+    }
+
+    /// A switch that listens and has these versions only, with these limits.
+    pub(crate) fn of_versions_holding(versions: Versions, limits: Limits) -> Harness {
+        let mut switch = Switch::new(limits);
         let executor = Box::new(Planned::new(&mut switch));
         let listen = vec![listen(Security::Plain)];
         Harness::failing(FailMode::Secure, versions, executor, switch, listen, Vec::new(), None)

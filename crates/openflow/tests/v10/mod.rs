@@ -1,7 +1,7 @@
 //! Controllers of OpenFlow 1.0, beside those of 1.3 on the same switch.
 
 mod nxm;
-mod ofctl;
+pub(crate) mod ofctl;
 mod testcontroller;
 
 use crate::common::{Harness, Peer, until};
@@ -120,7 +120,9 @@ fn the_features_have_the_ports() {
         [(1, "p1"), (2, "p2"), (3, "p3"), (1000, "port1000"), (1001, "port1001"), (port::LOCAL, "local")]
     );
     assert_eq!(features.ports[0].hw_addr, harness.hw_addr(1));
-    let Reply::PortDesc(again) = ask(&mut controller, Request::PortDesc) else { panic!("no ports") };
+    let Reply::PortDesc(again) = ask(&mut controller, Request::PortDesc(port::ANY)) else {
+        panic!("no ports")
+    };
     assert_eq!(again, features.ports);
     let Reply::Table(tables) = ask(&mut controller, Request::Table) else { panic!("no tables") };
     assert_eq!((tables.len(), tables[3].name.as_str()), (254, "table3"));
@@ -225,6 +227,7 @@ fn a_controller_that_the_switch_dials_receives_misses_at_once() {
     let out = |data| PacketOut {
         buffer_id: NO_BUFFER,
         in_port: 1,
+        fields: Vec::new(),
         actions: vec![Action::output(port::FLOOD)],
         data,
     };
@@ -347,8 +350,13 @@ fn messages_with_wrong_bytes_are_done_or_refused_and_the_agent_goes_on() {
     let mut good = harness.controller();
     let mut bad = harness.controller_10();
     want_misses(&mut bad);
-    let packet =
-        PacketOut { buffer_id: NO_BUFFER, in_port: 1, actions: vec![Action::output(2)], data: frame(1) };
+    let packet = PacketOut {
+        buffer_id: NO_BUFFER,
+        in_port: 1,
+        fields: Vec::new(),
+        actions: vec![Action::output(2)],
+        data: frame(1),
+    };
     let right = [
         of_10(FlowMod { idle_timeout: 60, ..wire(1, 2) }),
         of_10(FlowMod { command: FlowCommand::Delete, table_id: ALL_TABLES, ..wire(1, 2) }),

@@ -12,13 +12,13 @@ use std::sync::mpsc;
 const OPTIONS: [&[&str]; 2] = [&[], &["-O", "OpenFlow10"]];
 
 /// `ovs-ofctl` with these options, for the switch of a harness.
-struct Ofctl<'a> {
-    harness: &'a Harness,
-    options: &'a [&'a str],
+pub(crate) struct Ofctl<'a> {
+    pub(crate) harness: &'a Harness,
+    pub(crate) options: &'a [&'a str],
 }
 
 impl Ofctl<'_> {
-    fn command(&self, command: &str, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, command: &str, arguments: &[&str]) -> Command {
         let mut program = Command::new("ovs-ofctl");
         let at = format!("tcp:{}", self.harness.address());
         program.arg("--timeout=60").args(self.options).args([command, &at]).args(arguments);
@@ -26,21 +26,21 @@ impl Ofctl<'_> {
     }
 
     /// Returns what a command prints, and whether it has succeeded.
-    fn try_run(&self, command: &str, arguments: &[&str]) -> (bool, String) {
+    pub(crate) fn try_run(&self, command: &str, arguments: &[&str]) -> (bool, String) {
         let output = self.command(command, arguments).output().expect("it starts");
         let text = [output.stdout, output.stderr].concat();
         (output.status.success(), String::from_utf8_lossy(&text).into_owned())
     }
 
     /// Returns what a command prints, which must succeed.
-    fn run(&self, command: &str, arguments: &[&str]) -> String {
+    pub(crate) fn run(&self, command: &str, arguments: &[&str]) -> String {
         let (is_done, text) = self.try_run(command, arguments);
         assert!(is_done, "{:?} {command} {arguments:?}: {text}", self.options);
         text
     }
 
     /// Returns the flows that `dump-flows` prints, without what changes with time.
-    fn dump_flows(&self, arguments: &[&str]) -> Vec<String> {
+    pub(crate) fn dump_flows(&self, arguments: &[&str]) -> Vec<String> {
         let text = self.run("dump-flows", arguments);
         let flows = text.lines().filter(|line| line.starts_with(" cookie="));
         let part = |line: &str| {
@@ -55,11 +55,16 @@ impl Ofctl<'_> {
 
 /// Runs a test with each of the options, unless `ovs-ofctl` is not installed.
 fn with_ofctl(name: &str, test: impl Fn(&Ofctl<'_>)) {
-    with_ofctl_and(&OPTIONS, name, test);
+    with_ofctl_of(name, &OPTIONS, Harness::new, test);
 }
 
-/// Runs a test with each of some options, unless `ovs-ofctl` is not installed.
-fn with_ofctl_and(options: &[&[&str]], name: &str, test: impl Fn(&Ofctl<'_>)) {
+/// Runs a test with each of these options, on a switch of its own.
+pub(crate) fn with_ofctl_of(
+    name: &str,
+    options: &[&[&str]],
+    harness: impl Fn() -> Harness,
+    test: impl Fn(&Ofctl<'_>),
+) {
     match Command::new("ovs-ofctl").arg("--version").stdout(Stdio::null()).status() {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             eprintln!("SKIPPED: {name}: ovs-ofctl is not installed");
@@ -68,7 +73,7 @@ fn with_ofctl_and(options: &[&[&str]], name: &str, test: impl Fn(&Ofctl<'_>)) {
         status => assert!(status.expect("it starts").success()),
     }
     for options in options {
-        let harness = Harness::new();
+        let harness = harness();
         test(&Ofctl { harness: &harness, options });
         let accounting = harness.stop();
         assert!(accounting.balances(), "{accounting:?}");
@@ -79,7 +84,7 @@ fn with_ofctl_and(options: &[&[&str]], name: &str, test: impl Fn(&Ofctl<'_>)) {
 fn ovs_ofctl_dumps_the_flows_of_the_file_in_openflow_1_3_as_they_were_added() {
     let name = "ovs_ofctl_dumps_the_flows_of_the_file_in_openflow_1_3_as_they_were_added";
     let options: &[&[&str]] = &[&["-O", "OpenFlow13", "--no-stats", "--no-names"]];
-    with_ofctl_and(options, name, |ofctl| {
+    with_ofctl_of(name, options, Harness::new, |ofctl| {
         let lines = include_str!("../flow_lines.txt").lines();
         for line in lines.filter(|line| !line.is_empty() && !line.starts_with('#')) {
             ofctl.run("add-flow", &[line]);

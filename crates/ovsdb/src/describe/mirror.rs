@@ -25,6 +25,8 @@ pub struct MirrorSpec {
     pub output: Result<MirrorDestination, String>,
     /// Most bytes of a copy.
     pub snap_len: Option<u16>,
+    /// What is written and not done.
+    pub notes: Vec<String>,
 }
 
 /// Most mirrors of a bridge (Open vSwitch has as many).
@@ -44,6 +46,13 @@ pub(super) fn describe(replica: &Replica, bridge: &DbRow, ports: &[PortSpec]) ->
     let name_of = |uuid: Uuid| ports.iter().find(|port| port.uuid == uuid).map(|port| port.name.clone());
     let one = |(uuid, row): (Uuid, &DbRow)| {
         let selected = |column| row.column(column).uuids().filter_map(name_of).collect::<BTreeSet<_>>();
+        let elsewhere = ["select_src_port", "select_dst_port"].into_iter().flat_map(|column| {
+            let missing = row.column(column).uuids().filter(|port| name_of(*port).is_none());
+            missing.map(move |port| {
+                let name = replica.row("Port", port).map_or("", |port| text(port, "name"));
+                format!("{column}: port {name} is not in this bridge")
+            })
+        });
         let output_port = row.column("output_port").uuids().next();
         let output_vlan = vlans(row, "output_vlan").into_iter().next();
         // A filter that was ignored would copy more.
@@ -66,6 +75,7 @@ pub(super) fn describe(replica: &Replica, bridge: &DbRow, ports: &[PortSpec]) ->
             vlans: vlans(row, "select_vlan"),
             output,
             snap_len: snap_len.filter(|len| *len > 0),
+            notes: elsewhere.collect(),
         }
     };
     let mut mirrors: Vec<MirrorSpec> = references(replica, bridge, "mirrors", "Mirror").map(one).collect();

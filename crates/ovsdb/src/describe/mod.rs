@@ -67,7 +67,7 @@ pub struct BridgeSpec {
     pub hw_addr: Option<[u8; 6]>,
     /// What it does without a controller.
     pub fail_mode: FailureMode,
-    /// Versions of OpenFlow that are allowed, as in `OpenFlow13`; empty for all.
+    /// Versions of OpenFlow that are allowed, as in `OpenFlow13`; empty for the default.
     pub protocols: BTreeSet<String>,
     /// Its controllers, in the order of their targets.
     pub controllers: Vec<ControllerSpec>,
@@ -91,7 +91,7 @@ pub enum FailureMode {
 }
 
 /// The versions of OpenFlow that a bridge may name.
-const PROTOCOLS: [&str; 2] = ["OpenFlow10", "OpenFlow13"];
+const PROTOCOLS: [&str; 4] = ["OpenFlow10", "OpenFlow13", "OpenFlow14", "OpenFlow15"];
 /// Columns of Bridge that say something unless they are empty or false.
 const BRIDGE_COLUMNS: &[&str] = &[
     "stp_enable",
@@ -113,6 +113,10 @@ pub fn describe(replica: &Replica) -> Option<Configuration> {
     if rows.len() > BRIDGES_MAX {
         notes.push(format!("bridges: {} of them: only {BRIDGES_MAX} are made", rows.len()));
         rows.truncate(BRIDGES_MAX);
+    }
+    if references(replica, row, "ssl", "SSL").any(|(_, ssl)| ssl.column("bootstrap_ca_cert").is_true()) {
+        let instead = "copy the certificate of the authority to the file ca_cert";
+        notes.push(format!("table SSL: bootstrap_ca_cert is not supported: {instead}"));
     }
     let mut taken = BTreeMap::new();
     let bridges = rows.into_iter().map(|(uuid, row)| bridge(replica, uuid, row, &mut taken)).collect();
@@ -171,9 +175,9 @@ fn bridge(
     ports.sort_by(|a, b| (&a.name, a.uuid).cmp(&(&b.name, b.uuid)));
     let mirrors = mirror::describe(replica, row, &ports);
     // A mirror has no column for it.
-    notes.extend(mirrors.iter().filter_map(|one| {
-        let why = one.output.as_ref().err()?;
-        Some(format!("mirror {}: {why}", one.name))
+    notes.extend(mirrors.iter().flat_map(|one| {
+        let texts = one.output.as_ref().err().into_iter().chain(&one.notes);
+        texts.map(move |why| format!("mirror {}: {why}", one.name))
     }));
     BridgeSpec {
         uuid,

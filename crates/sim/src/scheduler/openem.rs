@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     fn work(packet: u32, flow: u32, priority: u8) -> WorkItem {
-        WorkItem { packet, flow, priority, group: 0, tag: Tag::Parallel }
+        WorkItem { packet, flow, queue: flow, priority, group: 0, tag: Tag::Parallel }
     }
 
     fn machine(queue_type: QueueType) -> OpenEm {

@@ -1,6 +1,7 @@
-//! Poll mode (DPDK): the NIC distributes flows over one receive queue per core (RSS). Each core
-//! takes bursts from its own queue and runs every packet to completion. A full queue drops. Cores
-//! share no queue, so a flow stays in order.
+//! Poll mode (DPDK): each core has a receive queue. A `[[nic]]` before the cores has chosen the
+//! queue, modulo the cores; without one the flows are dealt to the queues in turn. Each core takes
+//! bursts from its own queue and runs every packet to completion. A full queue drops. Cores share
+//! no queue, so a flow stays in order.
 
 use super::work::WorkItem;
 use crate::keys::read_table;
@@ -41,7 +42,7 @@ impl Poll {
     }
 
     pub(super) fn push(&mut self, work: WorkItem) -> bool {
-        let core = work.flow as usize % self.queues.len();
+        let core = work.queue as usize % self.queues.len();
         let fits = self.queues[core].len() < self.limit;
         if fits {
             self.queues[core].push_back(work);
@@ -72,7 +73,7 @@ mod tests {
     use super::*;
 
     fn work(packet: u32, flow: u32) -> WorkItem {
-        WorkItem { packet, flow, priority: 0, group: 0, tag: Tag::Parallel }
+        WorkItem { packet, flow, queue: flow, priority: 0, group: 0, tag: Tag::Parallel }
     }
 
     #[test]

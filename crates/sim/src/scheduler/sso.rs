@@ -300,7 +300,7 @@ mod tests {
     }
 
     fn work(packet: u32, flow: u32, priority: u8, group: u8, tag: Tag) -> WorkItem {
-        WorkItem { packet, flow, priority, group, tag }
+        WorkItem { packet, flow, queue: flow, priority, group, tag }
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub struct WorkItem {
     pub packet: u32,
     /// Its flow: the tag's value.
     pub flow: u32,
+    /// Its receive queue, or its flow if no NIC has chosen one.
+    pub queue: u32,
     /// Its priority class, 0 first.
     pub priority: u8,
     /// Its group; a core takes only some groups.

@@ -14,13 +14,15 @@ use crate::memory::MemorySpec;
 use crate::outcome::Use;
 use crate::ports::PortsSpec;
 use crate::queue::Full;
-use crate::route::{OpGroup, Route};
+use crate::route::{OpGroup, Region, Route};
 use crate::spec::{Clock, Name, out_of_range};
 use fastpath_text::mistake::Remarks;
 use fastpath_units::Time;
 
-/// The most servers, threads or cores of one unit.
+/// The most threads or cores of one unit.
 pub(crate) const SERVERS_MAX: u32 = 1024;
+/// The most servers of a station, which need no search for a free one.
+pub(crate) const STATION_SERVERS_MAX: u32 = 65_536;
 
 /// A unit as a machine file describes it.
 pub(crate) trait UnitType {
@@ -59,6 +61,16 @@ pub(crate) trait UnitType {
         false
     }
 
+    /// True if the unit writes packets to the memory of a host.
+    fn writes_packets(&self) -> bool {
+        false
+    }
+
+    /// True if programs on the unit can refer to the packet that a bus has written.
+    fn reads_packets(&self) -> bool {
+        false
+    }
+
     /// True if the unit, with this work for each packet, draws from the generator of the run, or
     /// uses memories or locks in a way that others can see. All such units of a run are simulated
     /// in one part of it.
@@ -72,6 +84,7 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) ports: &'a PortsSpec,
     /// Names of the memories.
     pub(crate) memories: &'a [String],
+    pub(crate) caches: &'a [CacheSpec],
 }
 
 /// The arguments from which a unit is built, except its description.
@@ -94,7 +107,11 @@ impl Setup<'_> {
     /// The references into each region of the program by a unit with this many threads.
     pub(crate) fn touches(&self, threads: u32) -> Vec<Touches> {
         let regions = self.route.regions.iter();
-        regions.map(|&(bytes, cache)| self.caches[cache].touches(bytes, threads)).collect()
+        let touches = |region: &Region| {
+            let cache = &self.caches[region.cache];
+            region.size.map_or_else(|| cache.touches_of_packet(), |bytes| cache.touches(bytes, threads))
+        };
+        regions.map(touches).collect()
     }
 }
 

@@ -72,12 +72,17 @@ impl UnitType for CoresSpec {
 
     fn check(&mut self, _machine: &Surroundings, remarks: &mut Remarks) {
         check_servers(&self.name, "cores", self.cores, remarks);
+        self.queue.check_fifo(&self.name, "the scheduler decides the order", remarks);
         if self.queue.limit == 0 {
             out_of_range(&self.name, "queue.limit", "above 0: cores take packets out of it", remarks);
         }
         if self.tick.as_ref().is_some_and(|tick| tick.every.is_zero()) {
             out_of_range(&self.name, "tick.every", "above 0", remarks);
         }
+    }
+
+    fn reads_packets(&self) -> bool {
+        true
     }
 
     fn clock(&self) -> Option<Clock> {
@@ -175,6 +180,7 @@ impl Cores {
     /// The time a core spends on the current leg of `packet`.
     fn leg_time(&self, env: &mut Environment, packet: u32) -> Duration {
         let (size, leg) = (env.packets[packet as usize].size, env.packets[packet as usize].leg());
+        let is_cached = env.packets[packet as usize].is_cached;
         let (mut span, mut draws) = (Duration::ZERO, 0);
         for work in &self.legs[leg] {
             if work.over > 0 && size <= work.over {
@@ -188,9 +194,9 @@ impl Cores {
                     let drawn = times.min(DRAWS_MAX - draws);
                     draws += drawn;
                     for _ in 0..drawn {
-                        span += touches.draw(&mut env.rng);
+                        span += touches.draw(&mut env.rng, is_cached);
                     }
-                    span += touches.expected * u64::from(times - drawn);
+                    span += touches.expected(is_cached) * u64::from(times - drawn);
                 }
             }
         }
@@ -240,6 +246,7 @@ impl UnitModel for Cores {
         let work = WorkItem {
             packet,
             flow: p.flow,
+            queue: p.queue.map_or(p.flow, u32::from),
             priority: (p.flow % env.workload.priorities) as u8,
             group: (p.flow % env.workload.groups) as u8,
             tag: env.route.legs[p.leg()].tag,

@@ -85,6 +85,12 @@ impl UnitType for EgressSpec {
 
     fn check(&mut self, machine: &Surroundings, remarks: &mut Remarks) {
         check_servers(&self.name, "engines", self.engines, remarks);
+        self.queue.check_fifo(&self.name, "each port has a register", remarks);
+        let framings = machine.ports.other.iter().map(|other| other.framing);
+        if framings.chain([machine.ports.framing]).any(|f| f.cell > 0 || f.strip > 0 || f.add > 0) {
+            let what = format!("strip, add and cell of framing have no effect: {} sends chunks", self.name);
+            remarks.mistake(self.name.at, what, "remove them, or write a [[line]]");
+        }
         check_servers(&self.name, "fill_threads", self.fill_threads, remarks);
         check_servers(&self.name, "port_chunks", self.port_chunks, remarks);
         if self.slots == 0 || !self.slots.is_multiple_of(machine.ports.count.saturating_mul(self.engines)) {
@@ -114,8 +120,6 @@ const FILL: usize = 1;
 const SKIP: usize = 2;
 /// Cycles to mark a slot as skipped: compute its port, set the error and valid bits. Declared.
 const SKIP_CYCLES: u64 = 20;
-/// Preamble before and gap after a frame, in bytes.
-const FRAME_GAP: u64 = 20;
 
 pub(crate) struct Egress {
     full: Full,
@@ -131,7 +135,6 @@ pub(crate) struct Egress {
     staged: u32,
     ports: Vec<Port>,
     port_chunks: u32,
-    rate: Rate,
     /// A chunk on the bus.
     bus: Duration,
     chunk: u32,
@@ -189,6 +192,9 @@ struct Port {
     sending: Option<Chunk>,
     /// The frame that has underflowed: its remaining chunks are discarded.
     spoiled: Option<u32>,
+    rate: Rate,
+    /// Bytes of preamble and gap.
+    gap: u64,
     ready: Time,
     carried: Fraction,
 }
@@ -317,11 +323,11 @@ impl Egress {
         if chunk.first {
             // Preamble and the gap before it. On an idle wire the gap has passed already; 12 bytes
             // of delay do no harm there.
-            bytes += FRAME_GAP;
+            bytes += port.gap;
             start = start.max(port.ready);
         }
         let carried = if start > port.ready { Fraction::ZERO } else { port.carried };
-        let (span, left) = self.rate.transmission(Bytes(bytes), carried);
+        let (span, left) = port.rate.transmission(Bytes(bytes), carried);
         port.carried = left;
         port.ready = start + span;
         env.at(port.ready, What::Sent, number as u32);
@@ -357,7 +363,9 @@ impl UnitModel for Egress {
         let skip = Op::Compute { fixed: spec.clock.cycles(SKIP_CYCLES), per_byte: PerByte::default() };
         let programs = vec![part(false), part(true), Leg::of(vec![(skip, 1)])];
         let fill = vec![Fill::Idle; spec.fill_threads as usize];
-        let port = Port {
+        let port = |number: u32| Port {
+            rate: ports.of(number).0,
+            gap: ports.of(number).1.with_gap(0),
             queue: VecDeque::new(),
             current: None,
             on_the_way: 0,
@@ -384,9 +392,8 @@ impl UnitModel for Egress {
             head: 0,
             moving: false,
             staged: 0,
-            ports: vec![port; ports.count as usize],
+            ports: (0..ports.count).map(port).collect(),
             port_chunks: spec.port_chunks,
-            rate: ports.rate,
             bus: spec.bus.transmission(bytes, Fraction::ZERO).0,
             chunk: ports.chunk,
             busy: TimeWeighted::default(),

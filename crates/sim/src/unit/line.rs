@@ -1,5 +1,5 @@
-//! A line: output ports that send whole frames at the port rate, with preamble before each frame
-//! and gap after it.
+//! A line: output ports that send whole frames, each at the rate and with the framing of its port:
+//! preamble before each frame and gap after it, or cells.
 //!
 //! ```toml
 //! [[line]]
@@ -9,6 +9,7 @@
 
 use super::behaviour::{Setup, Surroundings, UnitModel, UnitType};
 use crate::environment::{Environment, What};
+use crate::framing::Framing;
 use crate::keys::read_table;
 use crate::outcome::Use;
 use crate::ports::PortsSpec;
@@ -19,23 +20,19 @@ use crate::stats::TimeWeighted;
 use fastpath_text::mistake::Remarks;
 use fastpath_units::{Bytes, Fraction, Rate, Time};
 
-/// Preamble with start delimiter, and the gap after a frame, in bytes (IEEE 802.3).
-const PREAMBLE: u64 = 8;
-const GAP: u64 = 12;
-
 #[derive(Clone, Debug)]
 pub(crate) struct LineSpec {
     name: Name,
     /// The queue of each port.
     queue: QueueSpec,
-    /// The rate in place of the ports': only a trial of a wider line sets it.
-    rate: Option<Rate>,
+    /// The factor of the ports' rates: only a trial of a wider line sets it.
+    speed: u64,
 }
 
 read_table!(LineSpec as "line", "{ name = \"wire\" }": {
     name,
     queue = QueueSpec::default(),
-} with { rate: None });
+} with { speed: 1 });
 
 impl UnitType for LineSpec {
     fn name(&self) -> &Name {
@@ -45,10 +42,11 @@ impl UnitType for LineSpec {
     fn check(&mut self, _machine: &Surroundings, _remarks: &mut Remarks) {}
 
     fn widen(&mut self, ports: &PortsSpec) -> Option<String> {
-        let before = self.rate.unwrap_or(ports.rate);
-        let after = Rate::from_bps(2 * before.as_bps())?;
-        self.rate = Some(after);
-        Some(format!("{before} → {after}"))
+        let before = ports.rate.as_bps() * self.speed;
+        self.speed *= 2;
+        let [before, after] = [before, 2 * before].map(Rate::from_bps);
+        let rest = if ports.differ() { ", and the other ports" } else { "" };
+        Some(format!("{} → {}{rest}", before?, after?))
     }
 
     fn shares(&self, _work: &[OpGroup]) -> bool {
@@ -58,12 +56,13 @@ impl UnitType for LineSpec {
 
 pub(crate) struct Line {
     full: Full,
-    rate: Rate,
     ports: Vec<Port>,
     busy: TimeWeighted,
 }
 
 struct Port {
+    rate: Rate,
+    framing: Framing,
     queue: Queue,
     sending: Option<u32>,
     /// The end of the gap after the last frame, and the remainder of its division.
@@ -77,12 +76,14 @@ impl Line {
         port.sending = Some(packet);
         self.busy.set(env.now(), self.busy.level() + 1);
         env.start(packet);
-        let size = u64::from(env.packets[packet as usize].size);
+        let size = env.packets[packet as usize].size;
+        let with_gap = port.framing.with_gap(size);
+        let with_preamble = with_gap - u64::from(port.framing.gap);
         let start = env.now().max(port.ready);
         // The remainder is carried over frame and gap together, so a busy port never drifts.
         let carried = if start > port.ready { Fraction::ZERO } else { port.carried };
-        let (frame, _) = self.rate.transmission(Bytes(PREAMBLE + size), carried);
-        let (with_gap, left) = self.rate.transmission(Bytes(PREAMBLE + size + GAP), carried);
+        let (frame, _) = port.rate.transmission(Bytes(with_preamble), carried);
+        let (with_gap, left) = port.rate.transmission(Bytes(with_gap), carried);
         port.ready = start + with_gap;
         port.carried = left;
         env.at(start + frame, What::Done, number);
@@ -93,16 +94,18 @@ impl UnitModel for Line {
     type Spec = LineSpec;
 
     fn new(spec: &LineSpec, setup: &Setup) -> Line {
-        let port = || Port {
-            queue: Queue::new(spec.queue.limit, spec.queue.full),
+        let faster = |rate: Rate| Rate::from_bps(rate.as_bps() * spec.speed).unwrap_or(Rate::MAX);
+        let port = |number| Port {
+            rate: faster(setup.ports.of(number).0),
+            framing: setup.ports.of(number).1,
+            queue: Queue::new(&spec.queue),
             sending: None,
             ready: Time::ZERO,
             carried: Fraction::ZERO,
         };
         Line {
             full: spec.queue.full,
-            rate: spec.rate.unwrap_or(setup.ports.rate),
-            ports: (0..setup.ports.count).map(|_| port()).collect(),
+            ports: (0..setup.ports.count).map(port).collect(),
             busy: TimeWeighted::default(),
         }
     }
@@ -111,7 +114,7 @@ impl UnitModel for Line {
         let number = env.packets[packet as usize].port_out;
         let port = &mut self.ports[number as usize];
         if port.sending.is_some() {
-            return port.queue.push(env.now(), packet);
+            return port.queue.push(env.now(), packet, env.class(packet));
         }
         self.send(env, number, packet);
         true

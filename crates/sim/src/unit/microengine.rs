@@ -220,7 +220,7 @@ impl UnitModel for Microengine {
             engines: spec.engines,
             held: vec![None; n],
             bind: spec.bind,
-            queues: vec![Queue::new(spec.queue.limit, spec.queue.full); queues],
+            queues: vec![Queue::new(&spec.queue); queues],
             released: vec![0; queues],
             tick: spec.tick,
             tick_due: false,
@@ -241,7 +241,7 @@ impl UnitModel for Microengine {
             self.serve(env, thread, packet);
             return true;
         }
-        let fits = self.queues[queue].push(env.now(), packet);
+        let fits = self.queues[queue].push(env.now(), packet, env.class(packet));
         if let Some(tick) = self.tick.filter(|_| fits && !self.tick_due) {
             self.tick_due = true;
             let count = (tick.count(env.now().since(Time::ZERO)) + 1e-6).floor() as u64 + 1;

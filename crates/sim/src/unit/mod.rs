@@ -45,6 +45,12 @@ macro_rules! unit_types {
                 match self { $(UnitSpec::$Model(_) => stringify!($key),)* }
             }
 
+            /// Calls `check` with the description of each type.
+            #[cfg(test)]
+            pub(crate) fn with_types(check: &mut crate::describe::tests::UnitCheck) {
+                $(check.table::<<$key::$Model as UnitModel>::Spec>(stringify!($key));)*
+            }
+
             /// The unit for a run.
             pub(crate) fn build(&self, setup: &Setup) -> Unit {
                 match self { $(UnitSpec::$Model(spec) => Unit::$Model(UnitModel::new(spec, setup)),)* }
@@ -105,4 +111,7 @@ unit_types! {
     egress: Egress,
     line: Line,
     link: EmulatedLink,
+    delay: DelayLine,
+    nic: Nic,
+    pcie: Pcie,
 }

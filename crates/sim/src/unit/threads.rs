@@ -157,7 +157,7 @@ impl Threads {
                 self.wait_until(env, thread, done);
             }
             Some(Op::Touch { region }) => {
-                let done = env.now() + self.touches[usize::from(region)].draw(&mut env.rng);
+                let done = env.now() + self.touches[usize::from(region)].draw(&mut env.rng, false);
                 self.wait_until(env, thread, done);
             }
             Some(Op::Enter(lock)) => {

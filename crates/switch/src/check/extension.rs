@@ -85,6 +85,7 @@ pub(super) fn check(
                 _ => Err(Refusal::ActionBadArgument((*clauses).into())),
             }
         }
+        Extension::Meter(id) if !targets.meters.contains_key(id) => Err(Refusal::ActionBadMeter(*id)),
         Extension::CheckLen { to, .. } if to.width != 1 => Err(Refusal::ActionBadArgument(to.width.into())),
         Extension::CheckLen { to, .. } => known.check_written(*to),
         Extension::Ct(ct) => check_ct(targets, ct, known),
@@ -94,6 +95,7 @@ pub(super) fn check(
         | Extension::DebugRecirc
         | Extension::DebugSlow
         | Extension::CtClear
+        | Extension::Meter(_)
         | Extension::Note(_)
         | Extension::Sample { .. }
         | Extension::Exit

@@ -95,6 +95,9 @@ pub trait Effects {
     /// Returns the ports that [`Effects::flood`] sends to, in the order of their numbers.
     fn flood_ports(&self, in_port: u32, scope: FloodScope) -> Vec<u32>;
 
+    /// Applies a meter. `Break` means that the packet ended here.
+    fn police(&mut self, packet: &mut Packet, meter: u32) -> ControlFlow<()>;
+
     /// Returns the VLANs of ports and the mirrors.
     fn bridging(&self) -> &Arc<Bridging>;
 
@@ -127,7 +130,7 @@ pub trait Effects {
     fn recirculate(&mut self, packet: &mut Packet, table: u8) -> ControlFlow<()>;
 
     /// Finds the connection of a packet; `None` as packet: one that cannot be tracked.
-    fn track(&mut self, packet: Option<&PacketView>, request: &TrackRequest) -> Tracked;
+    fn track(&mut self, packet: Option<&PacketView<'_>>, request: &TrackRequest) -> Tracked;
 
     /// Returns whether a port exists and may send.
     fn may_send(&self, port: u32) -> bool;

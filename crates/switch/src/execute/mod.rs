@@ -10,9 +10,9 @@
 //!
 //! A switch and its executor are behind one lock. An executor with a [`Forwarder`] gives it to the
 //! data path, which executes packets beside changes. Otherwise the data path takes the lock once a
-//! burst. In both cases a change is in force for the next burst once `update` has returned.
-//! [`Planned`] interprets, with flows found by a plan. A faster executor must give the same answers
-//! and, after [`Executor::credit`], the same counters.
+//! burst. In both cases a change is in force for the next burst once `update` has returned. The
+//! simplest executor interprets. A faster one must give the same answers and, after
+//! [`Executor::credit`], the same counters.
 
 pub(crate) mod effects;
 pub(crate) mod perform;
@@ -21,10 +21,8 @@ pub use effects::{Effects, Ending, FloodScope, Packet, PacketInRequest, output};
 pub use perform::{invalid_ttl, perform};
 
 use crate::flow::Rank;
-use crate::interp::interp_by;
 use crate::key::PipelineFields;
 use crate::outcome::{DropReason, Learned, PacketInReason, PacketOutcome};
-use crate::plan::{Plan, TablePlan};
 use crate::switch::Switch;
 use fastpath_units::Time;
 use std::any::Any;
@@ -49,8 +47,9 @@ pub trait Executor: Send {
         out: &mut Outbox,
     ) -> Verdict;
 
-    /// Returns what executes packets without the switch and its lock, once; `None` if this executor
-    /// needs them. From then on [`Executor::execute`] is not called.
+    /// Returns what executes the packets of one thread without the switch and its lock: another one
+    /// with each call, as many as the executor was made for. `None` if there are no more, or this
+    /// executor needs the lock. After the first call [`Executor::execute`] is not called.
     fn forwarder(&mut self) -> Option<Box<dyn Forwarder>> {
         None
     }
@@ -60,7 +59,7 @@ pub trait Executor: Send {
         false
     }
 
-    /// Returns whether memory of the executor waits until the forwarder has begun another burst.
+    /// Returns whether memory of the executor waits until every forwarder has begun another burst.
     fn waits_for_forwarder(&self) -> bool {
         false
     }
@@ -121,6 +120,9 @@ pub trait Forwarder: Send {
     /// Begins a burst at `now`. The newest state that [`Executor::update`] has published is in
     /// force for it.
     fn begin(&mut self, now: Time);
+
+    /// Fetches what executing the frames of the burst reads into the cache, where that is worth it.
+    fn prefetch(&self, _frames: &mut dyn Iterator<Item = &[u8]>) {}
 
     /// Executes a frame of the burst, as [`Executor::execute`] does.
     fn execute(&mut self, in_port: u32, frame: &mut [u8], out: &mut Outbox) -> Verdict;
@@ -253,82 +255,5 @@ impl Outbox {
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.entries.clear();
-    }
-}
-
-/// The executor that interprets packets, with flows found by a plan.
-#[derive(Clone, Debug)]
-pub struct Planned {
-    plan: Plan,
-}
-
-impl Planned {
-    /// Makes an executor for a switch in its present state.
-    pub fn new(switch: &mut Switch) -> Planned {
-        Planned { plan: Plan::new(switch) }
-    }
-
-    /// Returns the plan.
-    pub fn plan(&self) -> &Plan {
-        &self.plan
-    }
-}
-
-impl Executor for Planned {
-    fn update(&mut self, switch: &mut Switch) {
-        for id in self.plan.update(switch) {
-            // The base is rebuilt whenever an eighth of the rules has changed, so loading a table
-            // of n rules costs O(n log n).
-            let plan = self.plan.table(id);
-            if plan.has_changed(0, 8) {
-                let fresh = TablePlan::new(&switch.tables()[usize::from(id)]);
-                self.plan.replace(id, fresh);
-            }
-        }
-    }
-
-    fn execute(
-        &mut self,
-        switch: &mut Switch,
-        now: Time,
-        in_port: u32,
-        frame: &mut [u8],
-        out: &mut Outbox,
-    ) -> Verdict {
-        let outcomes = interp_by(&self.plan, switch, now, in_port, frame);
-        outcomes.iter().for_each(|outcome| out.push_outcome(outcome));
-        if outcomes.iter().any(|outcome| matches!(outcome, PacketOutcome::Learn(_))) {
-            self.update(switch);
-        }
-        Verdict::Done
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Action, FlowMod, Instructions, Match, Port};
-
-    #[test]
-    fn the_planned_executor_and_the_interpreter_agree_also_after_a_change() {
-        let mut switch = Switch::new(crate::Limits::default());
-        (1..=2).for_each(|number| switch.set_port(number, Port::up()));
-        let mut executor = Planned::new(&mut switch);
-        let mut out = Outbox::default();
-        let mut frame = [0u8; 60];
-        assert_eq!(executor.execute(&mut switch, Time::ZERO, 1, &mut frame, &mut out), Verdict::Done);
-        let actions = [Action::output(2), Action::output(crate::port::CONTROLLER)];
-        let rule = FlowMod::add(0, 1, Match::any(), Instructions::apply(actions));
-        switch.flow_mod(Time::ZERO, &rule).unwrap();
-        executor.update(&mut switch);
-        executor.execute(&mut switch, Time::ZERO, 1, &mut frame, &mut out);
-        let entries: Vec<_> = out.entries().map(|(entry, frame)| (entry.clone(), frame.len())).collect();
-        assert_eq!(
-            entries[..2],
-            [(OutboxEntry::Drop(DropReason::TableMiss), 0), (OutboxEntry::Output { port: 2, queue: 0 }, 60)]
-        );
-        assert!(matches!(&entries[2], (OutboxEntry::Controller(head), 60) if head.max_len == 0xffff));
-        out.clear();
-        assert!(out.is_empty());
     }
 }

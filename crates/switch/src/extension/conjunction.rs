@@ -5,16 +5,19 @@ use std::collections::BTreeMap;
 
 /// A clause of a conjunction.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(crate) struct Clause {
-    pub(crate) id: u32,
-    pub(crate) clause: u8,
-    pub(crate) clauses: u8,
+pub struct Clause {
+    /// The number of the conjunction.
+    pub id: u32,
+    /// Which clause it is, from 0.
+    pub clause: u8,
+    /// How many clauses the conjunction has.
+    pub clauses: u8,
 }
 
 /// Decides what a packet finds where clauses match it. `matching` are the clauses that do, with the
 /// priorities of their flows, highest first. `found` is the priority of the flow that is found
 /// without them: only clauses of higher priorities count. `find` looks a conjunction up.
-pub(crate) fn decide<R>(
+pub fn decide<R>(
     matching: impl Iterator<Item = (u16, Clause)>,
     found: Option<u16>,
     mut find: impl FnMut(u32) -> Option<R>,

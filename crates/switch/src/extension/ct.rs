@@ -6,9 +6,12 @@
 //!              └── NAT edits it                   └─▶ a copy with these goes on in `table`
 //! ```
 //!
+//! With `alg` a helper reads the payload: connections that it agrees on are `+rel`.
+//!
 //! The packet itself goes on with the next action, without what tracking said of it. What NAT
 //! edited stays edited.
 
+use super::payload::edit_payload;
 use super::read::read;
 use super::track::{translate, view};
 use crate::action::{Action, Ct, Extension, Zone};
@@ -46,8 +49,9 @@ fn track<E: Effects>(ct: &Ct, packet: &mut Packet, effects: &mut E) -> ControlFl
     let (mark, label) = exec(&ct.exec, packet);
     let before = if packet.translated.0 == zone { packet.translated.1 } else { CtState::default() };
     let nat = ct.nat;
-    let request = TrackRequest { zone, commit: ct.commit, nat, mark, label, before };
+    let request = TrackRequest { zone, commit: ct.commit, nat, alg: ct.alg, mark, label, before };
     let view = view(&packet.frame);
+    let is_error = view.is_some_and(|view| view.kind == PacketKind::IcmpError);
     let tracked = effects.track(view.as_ref(), &request);
     match tracked.not_committed {
         Some(NotCommitted::Full) => effects.drop(DropReason::ConnectionsFull),
@@ -57,8 +61,11 @@ fn track<E: Effects>(ct: &Ct, packet: &mut Packet, effects: &mut E) -> ControlFl
     if tracked.not_committed.is_some() {
         return Break(());
     }
-    if let (Some(translation), Some(view)) = (tracked.translation, view) {
-        translate(&mut packet.frame, &translation, view.kind == PacketKind::IcmpError);
+    if let Some(translation) = tracked.translation {
+        translate(&mut packet.frame, &translation, is_error);
+    }
+    if let Some(edit) = &tracked.payload {
+        edit_payload(&mut packet.frame, edit);
     }
     packet.translated = (zone, tracked.state.translation());
     let (state, mark, label, original) = (tracked.state, tracked.mark, tracked.label, tracked.original);

@@ -14,14 +14,15 @@ pub(crate) mod conjunction;
 pub(crate) mod ct;
 pub(crate) mod learn;
 mod learned;
+mod payload;
 mod perform;
 mod read;
 pub(crate) mod spread;
-mod track;
+pub(crate) mod track;
 
 pub use crate::action::{Controller, Ct, Extension, Zone};
 pub use bits::Bits;
-pub(crate) use conjunction::decide;
+pub use conjunction::{Clause, decide};
 pub use learn::{Learn, Source, Spec, Target};
 pub(crate) use perform::perform;
 pub use spread::{Algorithm, Bundle, HashFields, Multipath};

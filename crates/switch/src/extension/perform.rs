@@ -91,6 +91,7 @@ fn perform_alone<E: Effects>(extension: &Extension, packet: &mut Packet, effects
             packet.queue = before;
         }
         Extension::PopQueue => packet.queue = 0,
+        Extension::Meter(id) => return effects.police(packet, *id),
         Extension::CheckLen { longer_than, to } => {
             let is_longer = packet.frame.len() > usize::from(*longer_than);
             put(packet, *to, is_longer.into());

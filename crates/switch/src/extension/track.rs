@@ -12,17 +12,19 @@ use fastpath_wire::{Headers, NetworkLayer, checksum, protocol};
 
 /// Bytes of a header of ICMP.
 const ICMP_LEN: usize = 8;
+/// Bytes of a header of UDP.
+const UDP_LEN: usize = 8;
 
 /// What a header of IP says.
-struct IpView {
-    tuple: FlowTuple,
+pub(super) struct IpView {
+    pub(super) tuple: FlowTuple,
     /// Where the next header begins, and where the packet ends.
-    start: usize,
-    end: usize,
+    pub(super) start: usize,
+    pub(super) end: usize,
 }
 
 /// Returns what tracking needs to know; `None` if the frame cannot be tracked.
-pub(super) fn view(frame: &[u8]) -> Option<PacketView> {
+pub(crate) fn view(frame: &[u8]) -> Option<PacketView<'_>> {
     let headers = Headers::parse(frame);
     let IpView { tuple, start, end } = ip_of(&headers)?;
     let message = frame.get(start..end)?;
@@ -30,14 +32,14 @@ pub(super) fn view(frame: &[u8]) -> Option<PacketView> {
         return icmp(tuple, message);
     }
     let tuple = with_ports(tuple, message)?;
-    let kind = match tuple.protocol {
-        protocol::TCP => PacketKind::Tcp(segment(message)?),
-        _ => PacketKind::Other,
+    let (kind, header_len) = match tuple.protocol {
+        protocol::TCP => (PacketKind::Tcp(segment(message)?), usize::from(message[12] >> 4) * 4),
+        _ => (PacketKind::Other, UDP_LEN),
     };
-    Some(PacketView { tuple, kind })
+    Some(PacketView { tuple, kind, payload: message.get(header_len..).unwrap_or_default() })
 }
 
-fn ip_of(headers: &Headers) -> Option<IpView> {
+pub(super) fn ip_of(headers: &Headers) -> Option<IpView> {
     let tuple = |src: u128, dst: u128, protocol: u8, is_v6: bool| FlowTuple {
         src,
         dst,
@@ -105,13 +107,13 @@ fn scale(options: &[u8]) -> Option<u8> {
 }
 
 /// Reads a packet of ICMP: a query, or an error about another packet.
-fn icmp(tuple: FlowTuple, message: &[u8]) -> Option<PacketView> {
+fn icmp(tuple: FlowTuple, message: &[u8]) -> Option<PacketView<'static>> {
     let header: &[u8; ICMP_LEN] = message.first_chunk()?;
     let (kind, code) = (header[0], header[1]);
     let query = query(tuple, header);
     if query.is_query() {
         // RFC 792, RFC 4443: these have the code 0.
-        return (code == 0).then_some(PacketView { tuple: query, kind: PacketKind::Other });
+        return (code == 0).then_some(PacketView { tuple: query, kind: PacketKind::Other, payload: &[] });
     }
     let is_error = if tuple.is_v6 { matches!(kind, 1..=4) } else { matches!(kind, 3 | 4 | 5 | 11 | 12) };
     let inside = inner(&message[ICMP_LEN..], tuple.is_v6).filter(|_| is_error)?;
@@ -119,7 +121,7 @@ fn icmp(tuple: FlowTuple, message: &[u8]) -> Option<PacketView> {
     if inside.src != tuple.dst {
         return None;
     }
-    Some(PacketView { tuple: inside.reversed(), kind: PacketKind::IcmpError })
+    Some(PacketView { tuple: inside.reversed(), kind: PacketKind::IcmpError, payload: &[] })
 }
 
 /// Returns the tuple of a query of ICMP.

@@ -2,7 +2,7 @@
 //!
 //! Read first: OpenFlow 1.3.5 §6.5.
 
-use super::Switch;
+use super::{Switch, buckets};
 use crate::check::{self, ActionsOf};
 use crate::flow::{ANY_GROUP, Flow, Removed, RemovedReason};
 use crate::group::{self, Bucket, Group, GroupCommand, GroupKind, GroupMod};
@@ -22,11 +22,13 @@ impl Switch {
             GroupCommand::Add if self.groups.len() >= self.limits.groups => {
                 return Err(Refusal::GroupsFull(self.limits.groups));
             }
-            GroupCommand::Modify if !self.groups.contains_key(&id) => return Err(Refusal::GroupUnknown(id)),
-            GroupCommand::Add | GroupCommand::Modify => {}
+            GroupCommand::Add => {}
+            _ if !self.groups.contains_key(&id) => return Err(Refusal::GroupUnknown(id)),
+            GroupCommand::Modify | GroupCommand::InsertBuckets(_) | GroupCommand::RemoveBuckets(_) => {}
         }
-        self.check_group(request)?;
-        let mut group = Group::new(request.kind, request.buckets.clone(), now);
+        let whole = self.whole(request)?;
+        self.check_group(&whole)?;
+        let mut group = Group::new(whole.kind, whole.buckets, now);
         group.depth = self.depth_of(&group, &BTreeMap::new());
         let above = self.depths_above(id, group.depth);
         if above.values().chain([&group.depth]).any(|depth| *depth > self.limits.chain) {
@@ -40,6 +42,9 @@ impl Switch {
         if let Some(old) = old {
             // §6.5: the counters of the group are kept, those of its buckets start at zero.
             (group.added, group.counters) = (old.added, old.counters);
+            if request.command != GroupCommand::Modify {
+                group.bucket_counters = buckets::kept_counters(old, &group.buckets);
+            }
         }
         for (id, depth) in above {
             self.groups.entry(id).and_modify(|group| group.depth = depth);
@@ -49,6 +54,16 @@ impl Switch {
         self.groups.insert(id, group);
         self.generation += 1;
         Ok(Vec::new())
+    }
+
+    /// Returns the request with all buckets that the group is to have, all with numbers. A request
+    /// that changes some of the buckets leaves the type as it is.
+    fn whole(&self, request: &GroupMod) -> Result<GroupMod, Refusal> {
+        let old = self.groups.get(&request.id);
+        let changes_some =
+            matches!(request.command, GroupCommand::InsertBuckets(_) | GroupCommand::RemoveBuckets(_));
+        let kind = old.filter(|_| changes_some).map_or(request.kind, |group| group.kind);
+        Ok(GroupMod { kind, buckets: buckets::after(request, old)?, ..request.clone() })
     }
 
     fn check_group(&self, request: &GroupMod) -> Result<(), Refusal> {

@@ -3,8 +3,9 @@
 use super::{Output, effort};
 use crate::Answer;
 use clap::Args;
-use fastpath::measurements::{flow_changes, switch, switch_executor};
+use fastpath::measurements::{flow_changes, switch, switch_executor, switch_workers};
 use fastpath_measure::{Rules, SwitchExecutor};
+use std::num::NonZeroUsize;
 
 /// Measure lookups, forwarding rate and rule changes of a switch.
 ///
@@ -28,6 +29,11 @@ pub(super) struct SwitchCommand {
     #[arg(long, value_name = "N", conflicts_with = "executor",
         value_parser = clap::value_parser!(u32).range(1..=2_000_000))]
     updates: Option<u32>,
+    /// Measure only how much more this many workers pass than one, in turns. The record has packets
+    /// per second, and their ratio: by time, and by the CPU time that other programs left.
+    #[arg(long, value_name = "N", conflicts_with_all = ["executor", "updates"],
+        value_parser = clap::value_parser!(u8).range(2..=64))]
+    workers: Option<u8>,
     /// Number of active flows.
     #[arg(long, value_name = "N", default_value_t = 16_384, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     flows: u32,
@@ -47,6 +53,11 @@ impl SwitchCommand {
         if let Some(executor) = self.executor {
             return self.output.record(|tool, progress| {
                 Ok(switch_executor(self.table, executor, flows, effort, self.seed, tool, progress)?)
+            });
+        }
+        if let Some(workers) = self.workers.and_then(|count| NonZeroUsize::new(count.into())) {
+            return self.output.record(|tool, progress| {
+                Ok(switch_workers(self.table, workers, flows, effort, self.seed, tool, progress)?)
             });
         }
         if let Some(updates) = self.updates {

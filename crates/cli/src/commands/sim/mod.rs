@@ -37,10 +37,12 @@ const CARRIES: f64 = 0.999;
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "\
-Workloads: line-rate | constant | poisson | on-off | links | pcap=FILE, then fields
+Workloads: line-rate | constant | poisson | on-off | links | closed | pcap=FILE, then fields
   rate=10Mpps (or 5Gbit), size=64 (or imix), ports=4 (or 0+2), flows=64, duration=10ms,
-  on=100us, off=100us, priorities=1, groups=1; links,rate=128kbit,links=480 are multiplexed links
+  on=100us, off=100us, priorities=1, groups=1; links,rate=128kbit,links=480 are multiplexed links,
+  closed,population=64,think=10us is a closed network: each customer has one frame inside or thinks
   rate is of constant, poisson and links, on and off are of on-off, size is not of pcap
+  (--describe workload has every field)
   warm-up=1ms is not counted (otherwise a tenth of the duration); precision=1% stops before the end once the
   95 % interval of the mean latency is within 1 % of it")]
 pub(crate) struct Sim {
@@ -48,7 +50,7 @@ pub(crate) struct Sim {
     action: Option<Action>,
     /// A shipped machine (see --list), a machine file (TOML), or this-host=RECORDS with the records
     /// of `fastpath measure host`.
-    #[arg(required_unless_present = "list")]
+    #[arg(required_unless_present_any = ["list", "describe", "print"])]
     machine: Option<String>,
     #[command(flatten)]
     question: Question,
@@ -57,6 +59,13 @@ pub(crate) struct Sim {
     /// List the shipped machines and programs.
     #[arg(long, conflicts_with = "machine")]
     list: bool,
+    /// Describe a block of machine and program files: keys, defaults, ranges, and an example that
+    /// runs. Without BLOCK, list the blocks.
+    #[arg(long, value_name = "BLOCK", num_args = 0..=1, conflicts_with_all = ["machine", "list"])]
+    describe: Option<Option<String>>,
+    /// Print a shipped machine or program as a file to start from, with the changes of --set.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["machine", "list", "describe"])]
+    print: Option<String>,
     /// Write every visit of a packet to a unit to this file, for https://ui.perfetto.dev.
     #[arg(long, alias = "trace", value_name = "FILE")]
     timeline: Option<PathBuf>,
@@ -86,6 +95,14 @@ impl Sim {
         }
         if self.list {
             view::print(&view::Shipped, self.json)?;
+            return Ok(Answer::Yes);
+        }
+        if let Some(block) = &self.describe {
+            view::print(&view::Described::named(block.as_deref())?, self.json)?;
+            return Ok(Answer::Yes);
+        }
+        if let Some(name) = &self.print {
+            view::print(&view::ShippedText(self.question.text(name)?), self.json)?;
             return Ok(Answer::Yes);
         }
         let machine = self.machine.as_deref().context("name a machine, or --list")?;

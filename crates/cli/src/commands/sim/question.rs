@@ -30,6 +30,30 @@ impl Question {
         self.seed
     }
 
+    /// The file of the machine or program `name` with the changes of the arguments.
+    pub(super) fn text(&self, name: &str) -> anyhow::Result<String> {
+        let machine = shipped::machine_text(name);
+        let is_machine = machine.is_some();
+        let Some(mut text) = machine.or_else(|| shipped::program_text(name)) else {
+            bail!(
+                "{name} is neither a shipped machine nor a shipped program; write a name of fastpath sim --list"
+            );
+        };
+        for (parameter, value) in &self.set {
+            text = match parameter {
+                Parameter::MachineValue(path) if is_machine => text.set(path, value)?,
+                Parameter::ProgramValue(path) if !is_machine => text.set(path, value)?,
+                other => bail!("--set {other} changes nothing of {name}"),
+            };
+        }
+        if is_machine {
+            drop(text.machine()?)
+        } else {
+            drop(text.program()?)
+        }
+        Ok(text.text)
+    }
+
     /// The simulation on `machine` that the arguments describe.
     pub(in crate::commands) fn simulation(&self, machine: &str) -> anyhow::Result<Simulation> {
         let Some(program) = &self.program else {

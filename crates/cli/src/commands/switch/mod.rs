@@ -60,12 +60,15 @@ impl SwitchCommand {
         #[cfg(target_os = "linux")]
         {
             if let Some(remote) = &self.serve.ovsdb {
-                let rate = self.serve.packet_in_rate;
-                return ovsdb::run(&self.switch, remote.clone(), rate, self.json);
+                let server = (remote.clone(), self.serve.tls());
+                return ovsdb::run(&self.switch, server, self.serve.packet_in_rate, self.json);
             }
             let serves = !(self.serve.ports.is_empty()
                 && self.serve.listen.is_empty()
                 && self.serve.connect.is_empty());
+            if is_offline && self.serve.has_workers() {
+                bail!("--workers and --split are for --port: captures are switched by one thread");
+            }
             match (is_offline, serves) {
                 (false, true) => return serve::run(&self.switch, self.serve, self.json),
                 (true, true) => bail!(

@@ -5,7 +5,7 @@ use super::serve::POLL;
 use crate::signals::stop_on_signals;
 use crate::{Answer, view};
 use anyhow::ensure;
-use fastpath::switching::{OvsdbOptions, OvsdbSwitches, Remote};
+use fastpath::switching::{OvsdbOptions, OvsdbSwitches, Remote, TlsFiles};
 use fastpath_engine::Notice;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -14,14 +14,20 @@ use std::sync::atomic::Ordering;
 /// Serves the bridges until a signal ends them.
 pub(super) fn run(
     switch_args: &SwitchArgs,
-    remote: Remote,
+    (remote, tls): (Remote, Option<TlsFiles>),
     packet_in_rate: u32,
     as_json: bool,
 ) -> anyhow::Result<Answer> {
+    let is_secure = matches!(remote, Remote::Ssl { .. });
+    ensure!(!is_secure || tls.is_some(), "--ovsdb {remote}: give --private-key, --certificate and --ca-cert");
+    ensure!(
+        is_secure || tls.is_none(),
+        "--private-key is for --ovsdb ssl:HOST:PORT; keys for the controllers of bridges are set by `ovs-vsctl set-ssl`"
+    );
     let stop = stop_on_signals()?;
     // Where the programs of Open vSwitch look for sockets.
     let run_dir = std::env::var_os("OVS_RUNDIR").map(PathBuf::from);
-    let options = OvsdbOptions { remote, run_dir, packet_in_rate, notice: Notice::to_stderr() };
+    let options = OvsdbOptions { remote, run_dir, tls, packet_in_rate, notice: Notice::to_stderr() };
     let mut switches = OvsdbSwitches::new(switch_args.switch(), options);
     // At once: a script may read one line and close the pipe.
     let mut out = io::stdout().lock();

@@ -7,11 +7,12 @@ use crate::{Answer, view};
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
 use fastpath::switching::{
-    FailMode, Listen, NamedPort, Remote, ServerOptions, SwitchServer, Target, TlsFiles, Versions,
+    FailMode, FrameSplit, Listen, NamedPort, Remote, ServerOptions, SwitchServer, Target, TlsFiles, Versions,
     parse_datapath_id,
 };
 use fastpath_engine::control::HttpAddress;
 use std::io::{self, Write};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -20,21 +21,20 @@ use std::time::Duration;
 pub(super) const POLL: Duration = Duration::from_millis(50);
 
 /// Arguments that describe one switch, where a database describes all.
-const OF_ONE_SWITCH: [&str; 16] = [
+const OF_ONE_SWITCH: [&str; 15] = [
     "ports",
     "listen",
     "connect",
     "snoop",
     "rules",
     "data_path",
+    "workers",
+    "split",
     "dashboard",
     "datapath_id",
     "fail_mode",
     "probe_interval",
     "max_backoff",
-    "private_key",
-    "certificate",
-    "ca_cert",
     "inputs",
     "outputs",
 ];
@@ -52,12 +52,12 @@ pub(super) struct ServeArgs {
     /// Connect to a controller: tcp:ADDRESS:PORT or tls:ADDRESS:PORT. May be repeated.
     #[arg(long, value_name = "ADDRESS")]
     pub(super) connect: Vec<Target>,
-    /// Versions of OpenFlow that controllers may use: 1.0, 1.3 or both. Each connection uses the
-    /// highest that its controller has too.
+    /// Versions of OpenFlow that controllers may use: some of 1.0, 1.3, 1.4 and 1.5. Each connection
+    /// uses the highest that its controller has too.
     #[arg(long, value_name = "VERSIONS", default_value = "1.0,1.3")]
     openflow: Versions,
-    /// Serve the bridges of an Open vSwitch database, as ovs-vswitchd does: unix:PATH or
-    /// tcp:HOST:PORT. `ovs-vsctl` adds and removes bridges, ports and controllers.
+    /// Serve the bridges of an Open vSwitch database, as ovs-vswitchd does: unix:PATH,
+    /// tcp:HOST:PORT or ssl:HOST:PORT. `ovs-vsctl` adds and removes bridges, ports and controllers.
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = OF_ONE_SWITCH)]
     pub(super) ovsdb: Option<Remote>,
     /// Serve a copy of all OpenFlow messages on this address, for `ovs-ofctl snoop`.
@@ -67,6 +67,14 @@ pub(super) struct ServeArgs {
     /// not; needs root), user, or auto (the kernel if ports and rules allow it).
     #[arg(long, value_enum, value_name = "WHERE", default_value = "user")]
     data_path: DataPathArg,
+    /// Threads that move packets, each with a core of its own to keep busy. Every port is polled by
+    /// one of them; --split flow divides the traffic of a port.
+    #[arg(long, value_name = "N", default_value = "1")]
+    workers: NonZeroUsize,
+    /// How --workers share what arrives: port (each port has one worker), or flow (the kernel
+    /// splits the traffic of each IFACE by a hash of its flows). Flows stay in order.
+    #[arg(long, value_enum, value_name = "HOW", default_value = "port")]
+    split: Split,
     /// Serve a page that shows the tables, ports and counters of the switch, and print its address.
     /// Without ADDRESS the page is on a free port of 127.0.0.1.
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:0")]
@@ -92,7 +100,8 @@ pub(super) struct ServeArgs {
     /// The switch's certificate (PEM).
     #[arg(long, value_name = "FILE", requires = "private_key")]
     certificate: Option<PathBuf>,
-    /// Certificate (PEM) of the authority that signs the certificates of controllers.
+    /// Certificate (PEM) of the authority that signs the certificates of controllers, or of the
+    /// database server.
     #[arg(long, value_name = "FILE", requires = "private_key")]
     ca_cert: Option<PathBuf>,
 }
@@ -105,15 +114,32 @@ enum Mode {
     Standalone,
 }
 
+impl ServeArgs {
+    /// Keys and certificates.
+    pub(super) fn tls(&self) -> Option<TlsFiles> {
+        let (private_key, certificate, ca_certificate) =
+            (self.private_key.clone()?, self.certificate.clone()?, self.ca_cert.clone()?);
+        Some(TlsFiles { private_key, certificate, ca_certificate })
+    }
+
+    /// Whether several workers, or a split between them, were asked for.
+    pub(super) fn has_workers(&self) -> bool {
+        self.workers.get() > 1 || matches!(self.split, Split::Flow)
+    }
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Split {
+    /// Each port is polled by one worker.
+    Port,
+    /// Every worker polls a part of the flows of each interface.
+    Flow,
+}
+
 /// Serves the switch until a signal ends it.
 pub(super) fn run(switch_args: &SwitchArgs, args: ServeArgs, as_json: bool) -> anyhow::Result<Answer> {
     let stop = stop_on_signals()?;
-    let tls = match (args.private_key, args.certificate, args.ca_cert) {
-        (Some(private_key), Some(certificate), Some(ca_certificate)) => {
-            Some(TlsFiles { private_key, certificate, ca_certificate })
-        }
-        _ => None,
-    };
+    let tls = args.tls();
     let options = ServerOptions {
         ports: args.ports.into_iter().map(|NamedPort { name, port }| (name, port)).collect(),
         rules: switch_args.rules.clone(),
@@ -131,6 +157,11 @@ pub(super) fn run(switch_args: &SwitchArgs, args: ServeArgs, as_json: bool) -> a
         probe_every: Duration::from_secs(args.probe_interval),
         backoff_max: Duration::from_secs(args.max_backoff),
         data_path: args.data_path.into(),
+        workers: args.workers,
+        split: match args.split {
+            Split::Port => FrameSplit::Ports,
+            Split::Flow => FrameSplit::Flows,
+        },
         dashboard: args.dashboard,
         ..ServerOptions::default()
     };
@@ -157,7 +188,9 @@ pub(super) fn run(switch_args: &SwitchArgs, args: ServeArgs, as_json: bool) -> a
 fn announce(server: &SwitchServer) -> anyhow::Result<()> {
     let listening = server.listening().iter().map(|listen| format!("listening on {listen}\n"));
     let (path, process) = (server.data_path(), std::process::id());
-    let text = format!("{}data path: {path}\nswitching (process {process})\n", listening.collect::<String>());
+    let listening: String = listening.collect();
+    let workers = view::workers(&server.polled());
+    let text = format!("{listening}data path: {path}\n{workers}switching (process {process})\n");
     // At once: a script may read one line and close the pipe.
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;

@@ -23,7 +23,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Memory for frames that wait for the ports of a bridge.
-const POOL: NonZeroUsize = NonZeroUsize::new(32 << 20).expect("not zero");
+pub(super) const POOL: NonZeroUsize = NonZeroUsize::new(32 << 20).expect("not zero");
 /// Most controllers of a bridge.
 const CONTROLLERS_MAX: usize = 32;
 
@@ -77,11 +77,13 @@ pub(super) enum PortAttachment {
 }
 
 /// Returns the versions of OpenFlow that a bridge allows: those of its protocols that are there, or
-/// all if it names none of them.
+/// those of the default if it names none of them.
 fn versions(spec: &BridgeSpec) -> Versions {
     let name = |protocol: &String| match protocol.as_str() {
         "OpenFlow10" => Some("1.0"),
         "OpenFlow13" => Some("1.3"),
+        "OpenFlow14" => Some("1.4"),
+        "OpenFlow15" => Some("1.5"),
         _ => None,
     };
     let names: Vec<&str> = spec.protocols.iter().filter_map(name).collect();
@@ -237,14 +239,15 @@ impl RunningBridge {
     /// Ends the bridge. Returns where all packets went.
     pub(super) fn stop(self) -> ServedSummary {
         let counters = self.counters();
-        let RunningBridge { agent, running, ports, .. } = self;
+        let RunningBridge { agent, running, ports, control, .. } = self;
         drop(agent);
         let port = |(name, RunningPort { number, .. }): (String, RunningPort)| {
             (number, name, counters.get(&number).copied().unwrap_or_default())
         };
         let mut ports: Vec<_> = ports.into_iter().map(port).collect();
         ports.sort_by_key(|(number, ..)| *number);
-        ServedSummary { packets: running.stop(), ports }
+        let packets = running.stop();
+        ServedSummary { packets, ports, workers: control.workers() }
     }
 }
 

@@ -20,7 +20,8 @@ mod status;
 use super::server::ServedSummary;
 use bridge::RunningBridge;
 use fastpath_engine::Notice;
-use fastpath_ovsdb::{Client, ClientEvent, Configuration, Event, Uuid, describe, differences};
+use fastpath_openflow::agent::{TlsFiles, connect_tls};
+use fastpath_ovsdb::{Client, ClientEvent, Configuration, Event, Secure, Uuid, describe, differences};
 pub use fastpath_ovsdb::{ParseRemoteError, Remote};
 use fastpath_switch::Switch;
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,6 +41,8 @@ pub struct OvsdbOptions {
     /// The directory in which each bridge listens for `ovs-ofctl`, at `BRIDGE.mgmt` and
     /// `BRIDGE.snoop`. `None`: that of the server's socket, if it has one.
     pub run_dir: Option<PathBuf>,
+    /// Keys and certificates for a server with TLS.
+    pub tls: Option<TlsFiles>,
     /// Most packet-ins per second of a bridge; 0 for no limit.
     pub packet_in_rate: u32,
     /// Receives notices of events.
@@ -76,12 +79,18 @@ pub struct OvsdbSwitches {
     write_at: Instant,
 }
 
+/// Begins sessions with these keys and certificates. They are read each time, because they may be
+/// renewed.
+fn secure(files: TlsFiles) -> Secure {
+    Secure::new(move |socket, host| Ok(Box::new(connect_tls(&files, socket, host)?)))
+}
+
 impl OvsdbSwitches {
     /// Connects to a database. Each of its bridges begins as a copy of `switch`.
     pub fn new(switch: Switch, options: OvsdbOptions) -> OvsdbSwitches {
         let now = Instant::now();
         OvsdbSwitches {
-            client: Client::new(options.remote.clone()),
+            client: Client::new(options.remote.clone(), options.tls.clone().map(secure)),
             options,
             switch,
             wanted: None,
@@ -197,7 +206,7 @@ impl OvsdbSwitches {
     fn run_dir(&self) -> Option<PathBuf> {
         let of_server = match &self.options.remote {
             Remote::Unix(path) => path.parent().map(PathBuf::from),
-            Remote::Tcp { .. } => None,
+            Remote::Tcp { .. } | Remote::Ssl { .. } => None,
         };
         self.options.run_dir.clone().or(of_server)
     }

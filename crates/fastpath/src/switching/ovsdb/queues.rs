@@ -1,7 +1,7 @@
 //! Queues and policers of ports: what the database says, as the engine has it.
 
-use super::bridge::RunningBridge;
-use fastpath_engine::switching::{PolicingSpec, PortQueueSpec, QueueRates};
+use super::bridge::{POOL, RunningBridge};
+use fastpath_engine::switching::{PolicingSpec, PortQueueSpec, QueueRates, queue_memory};
 use fastpath_ovsdb::{BridgeSpec, InterfaceSpec, PortSpec, QosSpec, QueueRate};
 use fastpath_units::{Bytes, Rate};
 
@@ -27,6 +27,18 @@ fn policing(interface: &InterfaceSpec) -> Option<PolicingSpec> {
     let (rate, burst) = interface.policing?;
     let rate = at_most(rate.saturating_mul(1000))?;
     Some(PolicingSpec { rate, burst: Bytes(burst.saturating_mul(1000) / 8) })
+}
+
+/// Bytes with which a queue holds as many frames of Ethernet as it may before and behind its
+/// shaper.
+const MEMORY_ENOUGH: usize = 2 * 1000 * 1536;
+
+/// Returns how many bytes each queue of a bridge may hold, if that may be the first bound that it
+/// meets.
+pub(super) fn memory_of_each(bridge: &RunningBridge) -> Option<usize> {
+    let specs = bridge.ports.values().filter_map(|port| port.queues.as_ref());
+    let share = queue_memory(POOL, specs.map(PortQueueSpec::count).sum());
+    (share < MEMORY_ENOUGH).then_some(share)
 }
 
 impl RunningBridge {

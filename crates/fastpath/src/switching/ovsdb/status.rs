@@ -1,7 +1,7 @@
 //! What is written to the database: how the bridges are.
 
 use super::bridge::{self, PortAttachment, RunningBridge, RunningPort};
-use super::numbers;
+use super::{numbers, queues};
 use fastpath_engine::switching::interface;
 use fastpath_openflow::agent::{AgentState, Listen, Target};
 use fastpath_openflow::message::Role;
@@ -31,14 +31,15 @@ pub(super) fn updates(
     let mut updates = vec![RowUpdate::new("Open_vSwitch", wanted.root, root)];
     for spec in &wanted.bridges {
         let running = bridges.get(&spec.name);
-        updates.push(bridge_update(spec, running, errors.get(&spec.uuid)));
+        let state = running.map(RunningBridge::agent_state).unwrap_or_default();
+        updates.push(bridge_update(spec, running, &state, errors.get(&spec.uuid)));
+        let memory = running.and_then(queues::memory_of_each);
         for port in &spec.ports {
-            updates.push(port_update(port));
+            updates.push(port_update(port, running, memory));
             let interfaces = port.interfaces.iter();
             updates.extend(interfaces.map(|one| interface_update(one, running, errors.get(&one.uuid))));
         }
         if let Some(running) = running {
-            let state = running.agent_state();
             let controllers = spec.controllers.iter();
             updates.extend(controllers.map(|one| controller_update(one, running, &state)));
         }
@@ -78,15 +79,32 @@ pub(super) fn statistics(
     updates
 }
 
-fn bridge_update(spec: &BridgeSpec, running: Option<&RunningBridge>, error: Option<&String>) -> RowUpdate {
+fn bridge_update(
+    spec: &BridgeSpec,
+    running: Option<&RunningBridge>,
+    state: &AgentState,
+    error: Option<&String>,
+) -> RowUpdate {
     let id = running.map(|_| format!("{:016x}", bridge::datapath_id(spec)));
     let mut status = unsupported(&spec.notes);
-    status.extend(error.map(|why| ("error", why.clone())));
+    let unserved = state.unserved.iter().map(|(path, why)| format!("{}: {why}", path.display()));
+    let errors: Vec<String> = error.cloned().into_iter().chain(unserved).collect();
+    if !errors.is_empty() {
+        status.push(("error", errors.join("; ")));
+    }
     RowUpdate::new("Bridge", spec.uuid, [("datapath_id", Datum::set(id)), ("status", Datum::map(status))])
 }
 
-fn port_update(spec: &PortSpec) -> RowUpdate {
-    RowUpdate::new("Port", spec.uuid, [("status", Datum::map(unsupported(&spec.notes)))])
+fn port_update(spec: &PortSpec, running: Option<&RunningBridge>, memory: Option<usize>) -> RowUpdate {
+    let mut status = unsupported(&spec.notes);
+    let has_queues = |bridge: &RunningBridge| {
+        let mut ports = spec.interfaces.iter().filter_map(|one| bridge.ports.get(&one.name));
+        ports.any(|port| port.queues.is_some())
+    };
+    if running.is_some_and(has_queues) {
+        status.extend(memory.map(|bytes| ("queue_bytes_max", bytes.to_string())));
+    }
+    RowUpdate::new("Port", spec.uuid, [("status", Datum::map(status))])
 }
 
 fn interface_update(

@@ -39,6 +39,7 @@ pub(crate) fn read_flow_mod(mut r: ByteReader<'_>, tables: TableIds) -> Result<(
         new_cookie: None,
         idle_timeout,
         hard_timeout,
+        importance: 0,
         // §3.4: a flow that compares every field has the highest priority.
         priority: if matched.is_exact { u16::MAX } else { priority },
         out_port,

@@ -199,6 +199,4 @@ pub(crate) fn write_body(message: &Message, out: &mut Vec<u8>, forms: Forms) {
 }
 
 #[cfg(test)]
-mod nx_tests;
-#[cfg(test)]
 mod tests;

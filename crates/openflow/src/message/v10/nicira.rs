@@ -76,6 +76,7 @@ fn read_flow_mod(mut r: ByteReader<'_>, tables: TableIds) -> Result<(u32, FlowMo
     let is_modification = matches!(command, FlowCommand::Modify | FlowCommand::ModifyStrict);
     let is_restricted = cookie_mask != 0;
     let request = FlowMod {
+        importance: 0,
         command,
         table_id,
         cookie: if is_restricted { cookie } else { new_cookie },

@@ -7,11 +7,11 @@
 //! Read first: `nicira-ext.h` of Open vSwitch.
 
 use super::{action, nx_match, port_number};
-use crate::message::bytes::{ByteReader, Write};
+use crate::message::bytes::{ByteReader, Write, measured};
 use crate::message::fault::Fault;
 use crate::message::multipart::{
-    FlowStats, NXST_AGGREGATE, NXST_FLOW, NxFlowStats, Reply, Request, items, measured, read_counters,
-    write_counters, write_nicira,
+    FlowStats, NXST_AGGREGATE, NXST_FLOW, NxFlowStats, Reply, Request, items, read_counters, write_counters,
+    write_nicira,
 };
 use crate::message::nx_bits::NICIRA;
 use crate::message::packet::{read_age, write_age};
@@ -85,6 +85,8 @@ fn read_flow(r: &mut ByteReader<'_>) -> Result<NxFlowStats, Fault> {
     let instructions = Instructions::apply(action::read(r, &matching)?);
     let flags = 0;
     let flow = FlowStats {
+        importance: 0,
+        idle: None,
         table_id,
         age,
         priority,

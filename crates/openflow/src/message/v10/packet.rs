@@ -33,7 +33,7 @@ pub(crate) fn read_packet_out(mut r: ByteReader<'_>) -> Result<PacketOut, Fault>
     let (buffer_id, in_port, actions_len) = (r.u32()?, port_number::read(&mut r)?, usize::from(r.u16()?));
     let in_port = if in_port == port::ANY { port::CONTROLLER } else { in_port };
     let actions = action::read(r.part(actions_len, Fault::ActionBadLen)?, &Match::any())?;
-    Ok(PacketOut { buffer_id, in_port, actions, data: r.rest().to_vec() })
+    Ok(PacketOut { buffer_id, in_port, fields: Vec::new(), actions, data: r.rest().to_vec() })
 }
 
 pub(crate) fn write_packet_out(out: &mut Vec<u8>, packet: &PacketOut) {

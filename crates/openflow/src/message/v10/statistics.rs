@@ -1,11 +1,11 @@
 //! Requests for statistics and their replies (OpenFlow 1.0.0 §5.3.5).
 
 use super::{action, matching, nx_statistics, port, port_number};
-use crate::message::bytes::{ByteReader, Write};
+use crate::message::bytes::{ByteReader, Write, measured};
 use crate::message::fault::Fault;
 use crate::message::multipart::{
     FlowStats, NXST_AGGREGATE, NXST_FLOW, PacketQueue, PortStats, QueueStats, Reply, Request, TableStats,
-    items, measured, read_counters, write_counters,
+    items, read_counters, write_counters,
 };
 use crate::message::packet::{read_age, write_age};
 use fastpath_switch::flow::ANY_GROUP;
@@ -34,7 +34,7 @@ pub(crate) fn read_request(kind: u16, mut r: ByteReader<'_>) -> Result<Request, 
             Request::Queue { port, queue: r.u32()? }
         }
         // An extension of Open vSwitch: the features reply may not hold all ports.
-        13 => Request::PortDesc,
+        13 => Request::PortDesc(ports::ANY),
         0xffff => Request::Experimenter { experimenter: r.u32()?, kind: r.u32()?, data: r.rest().to_vec() },
         _ => return Err(Fault::BadMultipart(kind)),
     };
@@ -48,7 +48,7 @@ pub(crate) fn read_request(kind: u16, mut r: ByteReader<'_>) -> Result<Request, 
 /// If OpenFlow 1.0 has no such request.
 pub(crate) fn write_request(out: &mut Vec<u8>, request: &Request) {
     match request {
-        Request::Desc | Request::Table | Request::PortDesc => {}
+        Request::Desc | Request::Table | Request::PortDesc(_) => {}
         Request::Flow(filter) | Request::Aggregate(filter) => write_filter(out, filter),
         Request::NxFlow(filter) => nx_statistics::write_request(out, NXST_FLOW, filter),
         Request::NxAggregate(filter) => nx_statistics::write_request(out, NXST_AGGREGATE, filter),
@@ -137,6 +137,8 @@ fn read_flow(r: &mut ByteReader<'_>) -> Result<FlowStats, Fault> {
         priority,
         idle_timeout,
         hard_timeout,
+        importance: 0,
+        idle: None,
         flags,
         cookie,
         counters,

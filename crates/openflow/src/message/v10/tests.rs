@@ -1,6 +1,8 @@
 //! What OpenFlow 1.0 can say survives writing and reading, no input makes a decoder panic, and the
 //! bytes are those of `openflow.h` 1.0.
 
+mod nx;
+
 use super::*;
 use crate::message::tests::Draw;
 use crate::message::{
@@ -213,6 +215,7 @@ impl Draw {
             cookie: self.u64(),
             cookie_mask: 0,
             new_cookie: None,
+            importance: 0,
             idle_timeout: self.u16(),
             hard_timeout: self.u16(),
             priority: if matched.is_exact() { u16::MAX } else { self.u16() },
@@ -242,6 +245,8 @@ impl Draw {
             priority: self.u16(),
             idle_timeout: self.u16(),
             hard_timeout: self.u16(),
+            importance: 0,
+            idle: None,
             flags: 0,
             cookie: self.u64(),
             counters: self.counters(),
@@ -273,7 +278,7 @@ impl Draw {
                 let port = if self.coin() { ports::ANY } else { self.below(0xff00) as u32 };
                 Request::Queue { port, queue: self.u32() }
             }
-            6 => Request::PortDesc,
+            6 => Request::PortDesc(ports::ANY),
             _ => Request::Experimenter { experimenter: self.u32(), kind: self.u32(), data: self.bytes() },
         }
     }
@@ -370,6 +375,7 @@ impl Draw {
             13 => Message::PacketOut(PacketOut {
                 buffer_id: self.u32(),
                 in_port: [7, ports::LOCAL, ports::CONTROLLER][self.below(3) as usize],
+                fields: Vec::new(),
                 actions: self.actions_10(TagOfMatch::Unknown, None),
                 data: self.bytes(),
             }),
@@ -599,6 +605,8 @@ fn statistics_have_the_layout_of_the_header_file() {
         priority: 9,
         idle_timeout: 6,
         hard_timeout: 7,
+        importance: 0,
+        idle: None,
         flags: 0,
         cookie: 5,
         counters: fastpath_switch::Counters { packets: 7, bytes: 8 },

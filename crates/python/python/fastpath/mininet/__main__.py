@@ -8,17 +8,20 @@ import runpy
 import sys
 from pathlib import Path
 
+from .database import OPTION as DATABASE
 from .tables import OPTION
 
 MODULES = str(Path(__file__).absolute().parent / "modules")
-USAGE = """usage: python -m fastpath.mininet [--openflow] SCRIPT [ARGUMENTS…]
-       python -m fastpath.mininet [--openflow] -m MODULE [ARGUMENTS…]
+USAGE = """usage: python -m fastpath.mininet [--openflow] [--ovsdb] SCRIPT [ARGUMENTS…]
+       python -m fastpath.mininet [--openflow] [--ovsdb] -m MODULE [ARGUMENTS…]
        fastpath-mn --topo tree,3,2 --test pingall
 
 Runs a script written for Mininet 2.3; fastpath-mn is Mininet's command line mn.
 
 --openflow: every switch has a flow table, also in a script that does not speak of flows. Such a
-network cannot change while it runs."""
+network cannot change while it runs.
+--ovsdb, --no-ovsdb: whether the switches are bridges of a database of Open vSwitch, which ovs-vsctl
+changes. Without it they are if the script calls ovs-vsctl and Open vSwitch is installed."""
 
 
 def use_modules() -> None:
@@ -52,9 +55,10 @@ def main() -> None:
         print(USAGE)
         sys.exit(0 if arguments else 2)
     use_modules()
-    if arguments[0] == "--openflow":
-        os.environ[OPTION] = "1"
-        arguments = arguments[1:]
+    options = {"--openflow": (OPTION, "1"), "--ovsdb": (DATABASE, "1"), "--no-ovsdb": (DATABASE, "0")}
+    while arguments and arguments[0] in options:
+        name, value = options[arguments.pop(0)]
+        os.environ[name] = value
     if arguments[:1] == ["-m"]:
         if len(arguments) < 2:
             sys.exit(USAGE)

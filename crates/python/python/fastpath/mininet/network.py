@@ -8,13 +8,19 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import subprocess
-from typing import Any, Callable
+from typing import Any, Callable, Optional
 
 from fastpath.program import program
 
 Switches = dict[str, dict[str, Any]]
+
+
+# A file of the directory of our programs.
+MARK = "fastpath-programs"
+_SBIN = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 
 
 class Refused(Exception):
@@ -84,6 +90,10 @@ class Network:
         ports: dict[str, int] = self.bridge(name)["ports"]
         return ports
 
+    def is_interface(self, port: str) -> bool:
+        """Return whether the machine has a port as an interface: one of a bridge of the database."""
+        return bool(self.all()[self.bridge_of(port)].get("is_of_database"))
+
     def set_link(self, port: str, state: str) -> None:
         """Take the link of a port up or down."""
         switch = self.all()[self.bridge_of(port)]
@@ -107,6 +117,13 @@ class Network:
             if port in switch["ports"]:
                 return name
         raise Wrong(f"no port named {port}")
+
+
+def real_program(name: str) -> Optional[str]:
+    """Return the program of the machine behind ours on the path."""
+    directories = [*os.environ.get("PATH", "").split(os.pathsep), *_SBIN]
+    others = [path for path in directories if not os.path.exists(os.path.join(path, MARK))]
+    return shutil.which(name, path=os.pathsep.join(others))
 
 
 _GIVEN: set[int] = set()

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
+import subprocess
 import sys
 from typing import Callable, NoReturn, Optional
 
 from .. import __version__
-from . import reference, remarks
-from .network import Network, Refused, Wrong
+from . import database, reference, remarks
+from .network import Network, Refused, Wrong, real_program
 from .ofctl import ofctl
 from .vsctl import vsctl
 
@@ -34,6 +34,8 @@ _VSCTL = {
     "--all": ("destroy",),
 }
 _PROTOCOLS = ("OpenFlow10", "OpenFlow11", "OpenFlow12", "OpenFlow13", "OpenFlow14", "OpenFlow15")
+# Programs of Open vSwitch that a database answers.
+_OF_DATABASE = ("ovs-vsctl", "ovs-ofctl", "ovsdb-client")
 # Programs of Open vSwitch for which there is nothing here.
 ABSENT = ("ovs-appctl", "ovs-dpctl", "ovsdb-client", "ovs-tcpdump")
 # Programs of the machine that find no port of a switch.
@@ -45,7 +47,7 @@ def main() -> None:
     try:
         _run(directory, program, arguments)
     except (Refused, reference.Refused) as refused:
-        text = f"{program}: {refused}"
+        text = f"{program}: {refused}" + (database.hint() if program == "ovs-vsctl" else "")
         remarks.write(directory, remarks.UNSUPPORTED, text)
         _end(text)
     except Wrong as wrong:
@@ -66,7 +68,10 @@ def _end(text: str) -> NoReturn:
 
 
 def _run(directory: str, program: str, arguments: list[str]) -> None:
-    if program == "ovs-ofctl":
+    of_script = database.of_script(directory) if program in _OF_DATABASE else None
+    if of_script is not None:
+        database.run(directory, of_script, program, arguments)
+    elif program == "ovs-ofctl":
         each(directory, program, options_of_ofctl(arguments), ofctl)
     elif program == "ovs-vsctl":
         each(directory, program, options_of_vsctl(arguments), vsctl)
@@ -187,10 +192,14 @@ def tool(network: Network, program: str, words: list[str]) -> None:
     is_link = program == "ifconfig" or (program == "ip" and words[:1] in (["link"], ["l"]))
     states = [word for word in words if word in ("up", "down")]
     others = [word for word in words if word not in ("link", "l", "set", "dev", port, "up", "down")]
+    is_rename = program == "ip" and is_link and not states and len(others) == 2 and others[0] == "name"
+    if network.is_interface(port):
+        _interface(network, program, words, (port, others[1]) if is_rename else None)
+        return
     if is_link and len(states) == 1 and not others:
         network.set_link(port, states[0])
         return
-    if program == "ip" and is_link and not states and len(others) == 2 and others[0] == "name":
+    if is_rename:
         network.rename(port, others[1])
         return
     text = f"{' '.join(words)}: {port} is a port inside the engine, not an interface of the machine"
@@ -208,11 +217,21 @@ def tool(network: Network, program: str, words: list[str]) -> None:
     os.execv(real, [program, *words])
 
 
-def real_program(name: str) -> Optional[str]:
-    """Return the program of the machine behind ours on the path."""
-    directories = os.environ.get("PATH", "").split(os.pathsep)
-    others = [path for path in directories if not os.path.exists(os.path.join(path, "switches.json"))]
-    return shutil.which(name, path=os.pathsep.join(others))
+def _interface(network: Network, program: str, words: list[str], names: Optional[tuple[str, str]]) -> None:
+    """Run a program of the machine on a port that the machine has; `names`: the old and the new one."""
+    real = real_program(program)
+    if real is None:
+        raise Wrong("command not found")
+    if names is None:
+        os.execv(real, [program, *words])
+    old, new = names
+    # Only an interface that is down takes another name in every kernel.
+    for change in (["down"], ["name", new]):
+        done = subprocess.run([real, "link", "set", "dev", old, *change], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise Wrong(done.stderr.strip())
+    subprocess.run([real, "link", "set", "dev", new, "up"], check=False)
+    network.rename(old, new)
 
 
 if __name__ == "__main__":

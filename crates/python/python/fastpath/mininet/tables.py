@@ -20,7 +20,14 @@ _SHELL_FILE = re.compile(r"[\w./-]+\.sh\b")
 _FILE_BYTES_MAX = 1 << 20
 _TYPED_MAX = 64
 
+_DATABASE = re.compile(r"ovs-vsctl|ovsdb|\bvsctl\s*\(")
+
 T = TypeVar("T", bound=Hashable)
+
+
+def speaks_of_database() -> bool:
+    """Return whether the script has commands for the database of Open vSwitch."""
+    return any(_DATABASE.search(text) for text in _texts())
 
 
 def switches_with_flows_max() -> int:

@@ -14,6 +14,8 @@ use crate::matching::{FieldMatch, Match};
 use fastpath_conntrack::{Commit, NatRequest, NatSide, NatSpec, PortChoice};
 use std::sync::Arc;
 
+mod alg;
+
 const SYN: u16 = 2;
 const ACK: u16 = 16;
 

@@ -41,6 +41,8 @@ class Controller(Node):
     def start(self):
         """Start the command, unless the switches learn addresses themselves."""
         if not self.is_remote():
+            if NETWORK.of_database is not None:
+                NETWORK.of_database.teach(self)
             return
         if self.cdir is not None:
             self.cmd("cd", self.cdir)
@@ -52,6 +54,8 @@ class Controller(Node):
     def stop(self, *args, **kwargs):
         if self.execed and self._shell:
             self.cmd("kill $(jobs -p) 2>/dev/null; wait")
+        if NETWORK.of_database is not None:
+            NETWORK.of_database.end_teaching(self)
         self.terminate()
 
     def checkListening(self):

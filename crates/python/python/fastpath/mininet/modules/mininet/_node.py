@@ -70,6 +70,8 @@ class Node:
 
     def description(self):
         """Return the kind and the keys of the node in a description; None: not part of it."""
+        if self.is_of_database():
+            return "bridge", {}
         if not self.inNamespace:
             return self.bridge_description()
         keys = {}
@@ -106,7 +108,17 @@ class Node:
 
     def is_of_machine(self):
         """Return whether the node is the machine itself, with links to the network."""
-        return not self.inNamespace and self.bridge is None and any(intf.link for intf in self.intfs.values())
+        if self.inNamespace or self.bridge is not None or self.is_of_database():
+            return False
+        return any(intf.link for intf in self.intfs.values())
+
+    def is_of_database(self):
+        """Return whether the links of the node end at ports for bridges of the database.
+
+        Of a node on the machine that a script makes a bridge of by ovs-vsctl.
+        """
+        is_linked = any(intf.link for intf in self.intfs.values())
+        return NETWORK.of_database is not None and not self.inNamespace and is_linked
 
     def has_interfaces(self):
         """Return whether the links of the node end at interfaces of a kernel."""
@@ -304,7 +316,8 @@ class Node:
     def sendCmd(self, *args, **kwargs):
         """Send a command to the shell; `monitor` or `waitOutput` reads what it prints."""
         self._started()
-        if NETWORK.is_stale and self.inNamespace:
+        if NETWORK.is_stale and self.inNamespace or self.is_of_database():
+            # Ports for bridges are interfaces of the machine, which commands name.
             NETWORK.ensure_up()
         assert not self.waiting, f"{self.name} is still running {self.lastCmd!r}"
         printPid = kwargs.get("printPid", False)

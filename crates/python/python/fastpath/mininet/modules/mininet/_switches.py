@@ -58,6 +58,9 @@ class Switch(Node):
     def is_of_machine(self):
         return False
 
+    def is_of_database(self):
+        return False
+
     def runs_programs(self):
         return False
 
@@ -86,6 +89,7 @@ class Switch(Node):
         self.controllers = [controller for controller in controllers or [] if controller]
         self.is_started = True
         if NETWORK.is_up:
+            NETWORK.follow_bridges()
             NETWORK.programs()
 
     def connected(self):
@@ -115,6 +119,23 @@ class FlowSwitch(Switch):
     """A switch with a flow table: of its controller, of ovs-ofctl, or of both."""
 
     failMode = "secure"
+    protocols = None
+    # Milliseconds after which it connects to a controller again, at most.
+    reconnect_ms = None
+
+    def is_of_database(self):
+        return NETWORK.of_database is not None
+
+    def attach(self, intf):
+        if self.is_of_database():
+            NETWORK.of_database.attach(self, str(intf))
+
+    def detach(self, intf):
+        if self.is_of_database():
+            NETWORK.of_database.detach(self, str(intf))
+
+    def connected(self):
+        return not self.is_of_database() or NETWORK.of_database.is_connected(self)
 
     def own_controllers(self):
         """Return the controllers given to `start`; before it, those of the network."""
@@ -132,6 +153,8 @@ class FlowSwitch(Switch):
         return not self.remotes() and (bool(self.own_controllers()) or self.failMode == "standalone")
 
     def description(self):
+        if self.is_of_database():
+            return "bridge", {}
         if self.learns() and not NETWORK.has_flows(self):
             return "switch", {}
         if self.listen is None:
@@ -172,8 +195,9 @@ class OVSSwitch(FlowSwitch):
         self.failMode = failMode
         self.datapath = datapath
         self.protocols = protocols
+        self.reconnect_ms = reconnectms
         self.stp = stp
-        if protocols and "OpenFlow13" not in str(protocols):
+        if protocols and "OpenFlow13" not in str(protocols) and not self.is_of_database():
             NETWORK.remarks.warn(f"{name}: protocols={protocols}: it speaks OpenFlow 1.3")
         if inband:
             NETWORK.remarks.warn(f"{name}: inband has no effect; its controllers are outside the network")

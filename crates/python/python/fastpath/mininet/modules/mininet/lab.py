@@ -10,6 +10,10 @@
  fastpath lab apply
 ```
 
+Where the programs of Open vSwitch are installed and the script calls ovs-vsctl, its switches are bridges of a
+database (`fastpath.mininet.database`, `bridges.py`). Their ports are TAP interfaces of the machine, and each
+of them is a node of the lab.
+
 Mininet makes each namespace and veth pair at once. A lab is made as a whole, so nodes and links are
 collected until a command must run.
 """
@@ -24,11 +28,14 @@ import sys
 import tempfile
 
 import fastpath
+from fastpath.mininet import database
 from fastpath.mininet.carried import FAST_BPS, sample, shortfalls
+from fastpath.mininet.network import MARK
 from fastpath.mininet.remarks import Remarks
-from fastpath.mininet.tables import in_rings, switches_with_flows_max
+from fastpath.mininet.tables import in_rings, speaks_of_database, switches_with_flows_max
 from fastpath.program import program
 
+from mininet.bridges import Bridges
 from mininet.log import debug
 
 # The programs that scripts call beside those of hosts; see `fastpath.mininet.programs`.
@@ -88,6 +95,9 @@ class Network:
         # The switches between which there is more than one path.
         self.rings = set()
         self._has_flows = None
+        # The bridges of the database, if there is one.
+        self.database = None
+        self.of_database = None
 
     @property
     def is_up(self):
@@ -133,7 +143,30 @@ class Network:
                 else:
                     file.write(f'#!/bin/sh\nexec {command} {name} "$@"\n')
             os.chmod(path, 0o755)
+        with open(os.path.join(self.directory, MARK), "w"):
+            pass
         os.environ["PATH"] = os.pathsep.join([self.directory, os.environ.get("PATH", "")])
+
+    def make_database(self):
+        """Start a database of Open vSwitch if the script asks for one and the programs are there."""
+        option = os.environ.get(database.OPTION)
+        if self.database is not None or option == "0" or not (option or speaks_of_database()):
+            return
+        paths = database.programs()
+        if paths is None or os.geteuid() != 0:
+            if option:
+                names = ", ".join((*database.NEEDED, "vswitch.ovsschema"))
+                raise Exception(f"--ovsdb: it needs root and the programs of Open vSwitch ({names})")
+            return
+        self.database = database.Database(self.directory, paths)
+        self.of_database = Bridges(self, self.database)
+
+    def leave_database(self):
+        """Go on without the database: it cannot have this network."""
+        self.of_database.clear(is_leaving=True)
+        self.database.close()
+        self.database, self.of_database = None, None
+        os.environ[database.OPTION] = "0"
 
     def programs(self):
         """Write down the switches for the programs ovs-ofctl and ovs-vsctl."""
@@ -147,6 +180,7 @@ class Network:
                 "lab": self.lab.name if self.lab else None,
                 "controllers": [f"{c.protocol}:{c.ip}:{c.port}" for c in node.controllers if c],
                 "in_ring": node in self.rings,
+                "is_of_database": self.of_database is not None and node.is_of_database(),
             }
             for node in self.nodes
             if hasattr(node, "dpid")
@@ -196,6 +230,8 @@ class Network:
                     intf.node.nameToIntf.pop(old, None)
                     intf.name = new
                     intf.node.nameToIntf[new] = intf
+                    if self.of_database is not None:
+                        self.of_database.rename(intf.node, old, new)
         self.programs()
 
     def look_at_bridges(self):
@@ -213,13 +249,20 @@ class Network:
     def topology(self):
         net = fastpath.Topology(family="v4")
         if not self.is_up:
+            self.make_database()
             # All switches are known now.
             self._has_flows = None
             switches = [(link.intf1.node, link.intf2.node) for link in self.links
                         if all(hasattr(intf.node, "dpid") for intf in (link.intf1, link.intf2))]
             self.rings = in_rings(switches)
             for node in self.rings:
-                if getattr(node, "stp", False) and node.description()[0] == "openflow":
+                if node.is_of_database() and node.learns():
+                    # Loops are cut in the engine only.
+                    self.leave_database()
+            if self.of_database is not None and sum(node.is_of_database() for node in self.nodes) > database.SWITCHES_MAX:
+                self.leave_database()
+            for node in self.rings:
+                if getattr(node, "stp", False) and node.description()[0] in ("openflow", "bridge"):
                     raise Exception(f"{node.name}: stp=True: loops of switches with flow tables are not cut; "
                                     "leave out the links that close them")
         self._find_bridges()
@@ -227,7 +270,7 @@ class Network:
         # Nodes without links have nothing to do with the lab, except that programs run there.
         for node in self.nodes:
             kind, keys = node.description()
-            if kind is not None:
+            if kind not in (None, "bridge"):
                 net.node(kind, node.lab_name, **keys)
         for link in links:
             a, b = link.intf1, link.intf2
@@ -236,11 +279,16 @@ class Network:
             names = [intf.name if intf.node.has_interfaces() else "" for intf in (a, b)]
             if any(names):
                 keys["interfaces"] = names
+            for intf in (a, b):
+                if intf.node.is_of_database():
+                    # A renamed interface is the same end of its link.
+                    intf.lab_end = intf.lab_end or intf.name
+                    net.node("host", intf.lab_end, port=f"tap:{intf.lab_end}")
             for direction, intf in (("forward", a), ("backward", b)):
                 values = intf.values()
                 if values:
                     keys[direction] = values
-            net.link(a.node.lab_name, b.node.lab_name, **keys)
+            net.link(a.end_name, b.end_name, **keys)
         return net
 
     def _find_bridges(self):
@@ -248,7 +296,7 @@ class Network:
         bridges = self.bridges()
         linked = {intf.node for link in self.links for intf in (link.intf1, link.intf2) if intf}
         for node in linked:
-            if node.inNamespace or hasattr(node, "dpid"):
+            if node.inNamespace or hasattr(node, "dpid") or node.is_of_database():
                 continue
             names = {intf.name for intf in node.intfs.values() if intf.name != "lo"}
             found = [bridge for bridge in bridges.values() if names <= set(bridge["ports"])]
@@ -271,7 +319,13 @@ class Network:
             self._apply(topology)
         self.applied += 1
         self._configure()
+        self.follow_bridges()
         self.programs()
+
+    def follow_bridges(self):
+        """Give the database the switches that have started, and their ports."""
+        if self.of_database is not None and self.is_up:
+            self.of_database.follow()
 
     def ensure_up(self):
         if not self.is_up or self.is_stale:
@@ -362,6 +416,8 @@ class Network:
         lab, self.lab = self.lab, None
         self.nodes, self.links, self.controllers, self.named = [], [], [], {}
         self.ends, self.is_stale = {}, False
+        if self.of_database is not None:
+            self.of_database.clear(is_leaving=self.is_leaving)
         if lab is not None:
             lab.close()
         self.rings, self._has_flows = set(), None
@@ -374,6 +430,7 @@ class Network:
 
 NETWORK = Network()
 NETWORK.make_programs()
+NETWORK.make_database()
 _OWNER = os.getpid()
 
 
@@ -382,6 +439,8 @@ def _leave():
         return
     NETWORK.is_leaving = True
     NETWORK.down()
+    if NETWORK.database is not None:
+        NETWORK.database.close()
     shutil.rmtree(NETWORK.directory, ignore_errors=True)
 
 

@@ -28,6 +28,8 @@ class Intf:
         self.ip, self.prefixLen = None, None
         self.is_up_ = True
         self.settings = {}
+        # The node of the lab that stands for an interface of the machine.
+        self.lab_end = None
         if self.name == "lo":
             self.ip = "127.0.0.1"
             self.prefixLen = 8
@@ -40,7 +42,11 @@ class Intf:
                     "host that ends would take it along; give it to a switch that the host has a link to"
                 )
             node.addIntf(self, port=port)
-            if is_of_machine:
+            if is_of_machine and node.is_of_database():
+                # A bridge of the database takes it as it is.
+                is_of_machine = False
+                NETWORK.follow_bridges()
+            elif is_of_machine:
                 from mininet._machine import joined
 
                 self.link = joined(self)
@@ -51,6 +57,11 @@ class Intf:
 
     def cmd(self, *args, **kwargs):
         return self.node.cmd(*args, **kwargs)
+
+    @property
+    def end_name(self):
+        """The node of the lab at this end of the link."""
+        return self.lab_end or self.node.lab_name
 
     def ifconfig(self, *args):
         words = [word for arg in args for word in str(arg).split()]
@@ -223,7 +234,7 @@ class TCIntf(Intf):
         self.settings = tc_values(bw, delay, jitter, loss, max_queue_size, latency_ms, enable_ecn, enable_red)
         debug(f"{self}: {self.settings}\n")
         if NETWORK.is_up and self.link and self.link.is_emulated():
-            NETWORK.lab.link(self.link.lab_name).set(from_=self.node.lab_name, **self.settings)
+            NETWORK.lab.link(self.link.lab_name).set(from_=self.end_name, **self.settings)
         return result
 
 

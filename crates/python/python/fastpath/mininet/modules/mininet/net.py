@@ -52,8 +52,15 @@ class Mininet:
             self.build()
 
     def waitConnected(self, timeout=None, delay=0.5):
-        """Wait until switches forward: they do as soon as the network is up."""
+        """Wait until switches forward: without a database they do as soon as the network is up."""
         NETWORK.ensure_up()
+        NETWORK.follow_bridges()
+        passed = 0.0
+        while not all(switch.connected() for switch in self.switches):
+            if timeout is not None and passed >= timeout:
+                return False
+            time.sleep(delay)
+            passed += delay
         return True
 
     def getNextIp(self):
@@ -280,6 +287,7 @@ class Mininet:
             switch.start(self.controllers)
         info("\n")
         NETWORK.ensure_up()
+        NETWORK.follow_bridges()
         NETWORK.programs()
         if self.waitConn:
             self.waitConnected()
