@@ -2,9 +2,9 @@
 //! bytes that `ovs-ofctl` writes (tests/ofp-actions.at and tests/nx-match.at of Open vSwitch).
 
 use crate::message::bytes::ByteReader;
-use crate::message::{Fault, Message, NO_BUFFER, action, decode, oxm, v10};
+use crate::message::{Codec, Fault, Message, NO_BUFFER, Nicira, PacketInFormat, action, decode, oxm, v10};
 use fastpath_ofctl::{self as ofctl, FileRule, PortNames};
-use fastpath_switch::{Action, FlowMod, Limits, Match, Switch};
+use fastpath_switch::{Action, FlowMod, Limits, Match, Switch, Version};
 use fastpath_units::{Rng, Time};
 
 /// Actions and the bytes that Open vSwitch has for them in OpenFlow 1.3.
@@ -238,4 +238,25 @@ fn the_flows_of_the_file_survive_as_text_and_as_messages_and_a_switch_accepts_th
         let accepted = switch.flow_mod(Time::ZERO, &request);
         assert!(accepted.is_ok(), "{line}: {accepted:?}");
     }
+}
+
+#[test]
+fn a_packet_in_of_properties_has_the_bytes_that_ovs_ofctl_reads() {
+    let bytes = bytes_of(
+        "0404 0068 00000001 00002320 0000001e 0000 0014 0202020202020101010101010888aabb 00000000 \
+         0003 0008 05000000 0004 0010 00000000 0000000000000007 0005 0008 01000000 \
+         0006 0014 80000004 00000002 00010004 00000009 00000000 0007 0007 010203 00",
+    );
+    let mut codec = Codec::new(Version::V13);
+    codec.note(&Message::Nicira(Nicira::SetPacketInFormat(PacketInFormat::Nxt2)));
+    let (xid, message) = codec.decode(&bytes).unwrap();
+    let Message::PacketIn(packet) = &message else { panic!("{message:?}") };
+    assert_eq!((packet.table_id, packet.cookie, packet.total_len), (5, 7, 16));
+    assert_eq!(
+        (&packet.userdata[..], packet.matching.clone()),
+        (&[1, 2, 3][..], flow("in_port=2,reg0=9,actions=drop").matching)
+    );
+    let mut written = Vec::new();
+    codec.encode(xid, &message, &mut written);
+    assert_eq!(written, bytes);
 }
