@@ -276,7 +276,7 @@ impl<'a> Walk<'a> {
             tracer.look_up(&self.switch.tables()[usize::from(table_id)], rank.as_ref());
             let (connection, key) = (packet.context.connection, tracer.now);
             let lookup = Lookup { table_id, rank, instructions, connection, key };
-            tracer.note(self.depth, TraceEvent::Lookup(lookup));
+            tracer.note(self.depth, TraceEvent::Lookup(Box::new(lookup)));
         }
         found
     }
