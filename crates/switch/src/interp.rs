@@ -448,7 +448,7 @@ impl Effects for Walk<'_> {
             table_id: self.table_id,
             cookie: self.cookie,
             max_len: request.max_len,
-            context: packet.context,
+            context: packet.context.reported(),
             controller: request.controller,
             userdata: request.userdata.to_vec(),
             frame: packet.frame.clone(),

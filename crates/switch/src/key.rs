@@ -112,6 +112,11 @@ impl PipelineFields {
         place.map_or(0, |place| self.registers[place])
     }
 
+    /// Returns the fields that a packet-in reports: all but the output of the action set.
+    pub fn reported(self) -> PipelineFields {
+        PipelineFields { actset_output: None, ..self }
+    }
+
     /// Changes a field that is not in the frame; returns false if it is in the frame, or none that
     /// can be changed.
     pub fn set(&mut self, field: Field, value: u128) -> bool {
