@@ -12,7 +12,7 @@ use crate::program::{Choice, GroupView, Program};
 use fastpath_plan::{Rule, RuleNumber};
 use fastpath_switch::connections::{PacketView, TrackRequest, Tracked};
 use fastpath_switch::edit;
-use fastpath_switch::execute::{Effects, Ending, FloodScope, Packet, perform};
+use fastpath_switch::execute::{Effects, Ending, FloodScope, Packet, PacketInRequest, perform};
 use fastpath_switch::extension::{DEPTH_MAX, RESUBMITS_MAX};
 use fastpath_switch::flow::ClearActions;
 use fastpath_switch::group;
@@ -153,14 +153,16 @@ impl Walk<'_> {
         }
     }
 
+    /// Returns what a meter says of a packet of `len` bytes; without one it passes.
+    fn measure(&self, len: usize, id: Option<u32>) -> MeterResult {
+        let Some(meter) = id.and_then(|id| self.program.meters.get(&id)) else { return MeterResult::Pass };
+        // A meter is consistent between calls, also after a panic.
+        meter.lock().unwrap_or_else(PoisonError::into_inner).apply(self.now, len)
+    }
+
     /// §5.7: applies a meter.
     pub(crate) fn meter(&mut self, packet: &mut Packet, id: Option<u32>) -> ControlFlow<()> {
-        let program = self.program;
-        let Some(meter) = id.and_then(|id| program.meters.get(&id)) else { return Continue(()) };
-        // A meter is consistent between calls, also after a panic.
-        let judgement =
-            meter.lock().unwrap_or_else(PoisonError::into_inner).apply(self.now, packet.frame.len());
-        match judgement {
+        match self.measure(packet.frame.len(), id) {
             MeterResult::Pass => {}
             MeterResult::Remark(levels) => edit::raise_drop_precedence(&mut packet.frame, levels),
             MeterResult::Drop => {
@@ -313,11 +315,20 @@ impl Effects for Walk<'_> {
         self.program.normal.forward(self.now, in_port, vlan, frame, |number| self.may_send(number))
     }
 
-    fn packet_in(&mut self, packet: &Packet, reason: Option<PacketInReason>, max_len: u16) {
+    fn passes_meter(&mut self, packet: &mut Packet, id: u32) -> bool {
+        match self.measure(packet.frame.len(), Some(id)) {
+            MeterResult::Pass => {}
+            MeterResult::Remark(levels) => edit::raise_drop_precedence(&mut packet.frame, levels),
+            MeterResult::Drop => return false,
+        }
+        true
+    }
+
+    fn packet_in(&mut self, packet: &Packet, request: PacketInRequest<'_>) {
         let (is_miss, cookie) =
             self.rule().map_or((false, u64::MAX), |rule| (rule.rank.is_table_miss(), rule.cookie));
         let usual = if is_miss { PacketInReason::NoMatch } else { PacketInReason::Action };
-        let reason = reason.unwrap_or(usual);
+        let reason = request.reason.unwrap_or(usual);
         let (_, bits) = self.program.ports.get(packet.context.in_port);
         // §7.2.1: the bit suppresses the packet-ins of table misses only.
         if reason == PacketInReason::NoMatch && bits & flags::NO_PACKET_IN != 0 {
@@ -326,14 +337,16 @@ impl Effects for Walk<'_> {
         if !self.has_room() {
             return;
         }
-        self.outcomes.push(PacketOutcome::Controller(PacketIn {
+        self.outcomes.push(PacketOutcome::Controller(Box::new(PacketIn {
             reason,
             table_id: self.table_id,
             cookie,
-            max_len,
-            context: packet.context,
+            max_len: request.max_len,
+            context: packet.context.reported(),
+            controller: request.controller,
+            userdata: request.userdata.to_vec(),
             frame: packet.frame.clone(),
-        }));
+        })));
     }
 
     /// Not reached: packet-outs are interpreted, and flows and buckets may not output to TABLE.

@@ -7,7 +7,7 @@ use crate::subfield::{names_bits, parse_bits, parse_value, print_bits};
 use crate::syntax::split;
 use crate::{PortNames, Wrong, value, wrong};
 use fastpath_switch::action::Action;
-use fastpath_switch::extension::{Algorithm, Bits, Bundle, Extension, HashFields, Multipath};
+use fastpath_switch::extension::{Algorithm, Bits, Bundle, Controller, Extension, HashFields, Multipath};
 use fastpath_switch::field::VLAN_PRESENT;
 use fastpath_switch::outcome::PacketInReason;
 use fastpath_switch::{Field, port};
@@ -89,15 +89,8 @@ pub(crate) fn parse(
         "conjunction" => conjunction(argument)?,
         "sample" => sample(argument, ports)?,
         "exit" if argument.is_empty() => Extension::Exit,
-        "controller" if argument.contains("reason=") || argument.contains("id=") => controller(argument)?,
-        "enqueue" => {
-            let words: Vec<&str> = argument.split([':', ',']).map(str::trim).collect();
-            let [to, queue] = words[..] else {
-                return wrong(format!("enqueue cannot be '{argument}'"), "write enqueue:PORT:QUEUE");
-            };
-            let queue = value::number("queue", queue, u32::MAX.into())? as u32;
-            Extension::Enqueue { port: port_number(to, ports)?, queue }
-        }
+        "controller" if !is_plain_controller(argument) => controller(argument)?,
+        "enqueue" => enqueue(argument, ports)?,
         "fin_timeout" => fin_timeout(argument)?,
         "debug_recirc" if argument.is_empty() => Extension::DebugRecirc,
         "debug_slow" if argument.is_empty() => Extension::DebugSlow,
@@ -117,6 +110,16 @@ pub(crate) fn parse(
         }
     };
     Ok(Some(Action::Extension(Arc::new(extension))))
+}
+
+/// Parses `PORT:QUEUE`.
+fn enqueue(argument: &str, ports: &PortNames) -> Result<Extension, Wrong> {
+    let words: Vec<&str> = argument.split([':', ',']).map(str::trim).collect();
+    let [to, queue] = words[..] else {
+        return wrong(format!("enqueue cannot be '{argument}'"), "write enqueue:PORT:QUEUE");
+    };
+    let queue = value::number("queue", queue, u32::MAX.into())? as u32;
+    Ok(Extension::Enqueue { port: port_number(to, ports)?, queue })
 }
 
 /// Returns the most parentheses that are open at once.
@@ -306,11 +309,17 @@ fn bundle(name: &str, argument: &str, ports: &PortNames) -> Result<Bundle, Wrong
 
 /// Parses bytes, in hexadecimal, with or without dots.
 fn note(argument: &str) -> Result<Vec<u8>, Wrong> {
+    bytes_of("note", argument)
+}
+
+fn bytes_of(key: &str, argument: &str) -> Result<Vec<u8>, Wrong> {
     let digits: Vec<char> = argument.chars().filter(|c| *c != '.').collect();
     let byte = |pair: &[char]| u8::from_str_radix(&pair.iter().collect::<String>(), 16).ok();
     match digits.chunks(2).map(|pair| byte(pair).filter(|_| pair.len() == 2)).collect() {
         Some(bytes) => Ok(bytes),
-        None => wrong(format!("note cannot be '{argument}'"), "write bytes in hexadecimal: note:01.02.ff"),
+        None => {
+            wrong(format!("{key} cannot be '{argument}'"), "write bytes in hexadecimal, for example 01.02.ff")
+        }
     }
 }
 
@@ -353,21 +362,35 @@ fn sample(argument: &str, ports: &PortNames) -> Result<Extension, Wrong> {
     Ok(Extension::Sample { probability, collector_set, domain, point, sampling_port, direction })
 }
 
-/// Parses `reason=R,max_len=N,id=0`.
+/// Returns whether an action is the output to the controllers: with a length at most.
+fn is_plain_controller(argument: &str) -> bool {
+    split(argument).all(|word| word.starts_with("max_len=") || !word.contains('=') && word != "pause")
+}
+
+/// Parses `reason=R,max_len=N,id=N,userdata=HEX,pause,meter_id=N`.
 fn controller(argument: &str) -> Result<Extension, Wrong> {
-    let (mut reason, mut max_len) = (PacketInReason::Action, port::NO_BUFFER);
+    let (reason, max_len) = (PacketInReason::Action, port::NO_BUFFER);
+    let mut to = Controller { max_len, reason, id: 0, userdata: Vec::new(), meter: None, pauses: false };
     for word in split(argument) {
         match word.split_once('=') {
-            Some(("reason", text)) => reason = of_name("reason", text, &REASONS)?,
-            Some(("max_len", text)) => max_len = value::number("max_len", text, 0xffff)? as u16,
-            Some(("id", "0")) => {}
-            Some(("id", _)) => {
-                return wrong("packets go to all controllers", "write controller without id, or id=0");
+            Some(("reason", text)) => to.reason = of_name("reason", text, &REASONS)?,
+            Some(("max_len", text)) => to.max_len = value::number("max_len", text, 0xffff)? as u16,
+            Some(("id", text)) => to.id = value::number("id", text, 0xffff)? as u16,
+            Some(("userdata", text)) => to.userdata = bytes_of("userdata", text)?,
+            Some(("meter_id", text)) => {
+                let id = value::number("meter_id", text, u32::MAX.into())? as u32;
+                to.meter = Some(id).filter(|id| *id != 0);
             }
-            _ => return wrong(format!("controller has no '{word}'"), "write controller(reason=R,max_len=N)"),
+            None if word == "pause" => to.pauses = true,
+            _ => {
+                return wrong(
+                    format!("controller has no '{word}'"),
+                    "write controller(reason=R,max_len=N,id=N,userdata=HEX,pause,meter_id=N)",
+                );
+            }
         }
     }
-    Ok(Extension::Controller { max_len, reason })
+    Ok(Extension::Controller(to))
 }
 
 /// Prints an action of Open vSwitch.
@@ -389,11 +412,7 @@ pub(crate) fn print(extension: &Extension, print_actions: fn(&[Action]) -> Strin
             let table = table.map(|table| table.to_string()).unwrap_or_default();
             format!("resubmit({port},{table}{})", if *is_original { ",ct" } else { "" })
         }
-        Extension::FinTimeout { idle, hard } => {
-            let word = |name, value: u16| (value != 0).then(|| format!("{name}={value}"));
-            let words = [word("idle_timeout", *idle), word("hard_timeout", *hard)];
-            format!("fin_timeout({})", words.into_iter().flatten().collect::<Vec<_>>().join(","))
-        }
+        Extension::FinTimeout { idle, hard } => print_fin_timeout(*idle, *hard),
         Extension::DebugRecirc => "debug_recirc".to_owned(),
         Extension::DebugSlow => "debug_slow".to_owned(),
         Extension::Learn(learn) => print_learn(learn),
@@ -404,8 +423,7 @@ pub(crate) fn print(extension: &Extension, print_actions: fn(&[Action]) -> Strin
         }
         Extension::Bundle(bundle) => print_bundle(bundle),
         Extension::Note(bytes) => {
-            let bytes: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-            format!("note:{}", bytes.join("."))
+            format!("note:{}", hex(bytes))
         }
         Extension::Clone(actions) => format!("clone({})", print_actions(actions)),
         Extension::Conjunction { id, clause, clauses } => {
@@ -425,9 +443,7 @@ pub(crate) fn print(extension: &Extension, print_actions: fn(&[Action]) -> Strin
         Extension::Ct(ct) => print_ct(ct, print_actions),
         Extension::CtClear => "ct_clear".to_owned(),
         Extension::Exit => "exit".to_owned(),
-        Extension::Controller { max_len, reason } => {
-            format!("controller(reason={},max_len={max_len})", name_of(reason, &REASONS))
-        }
+        Extension::Controller(controller) => print_controller(controller),
         Extension::Enqueue { port, queue } => format!("enqueue:{}:{queue}", print_port(*port)),
         Extension::PopQueue => "pop_queue".to_owned(),
         Extension::Meter(id) => format!("meter:{id}"),
@@ -435,6 +451,42 @@ pub(crate) fn print(extension: &Extension, print_actions: fn(&[Action]) -> Strin
             format!("check_pkt_larger({longer_than})->{}", print_bits(*to))
         }
     }
+}
+
+fn print_fin_timeout(idle: u16, hard: u16) -> String {
+    let word = |name, value: u16| (value != 0).then(|| format!("{name}={value}"));
+    let words = [word("idle_timeout", idle), word("hard_timeout", hard)];
+    format!("fin_timeout({})", words.into_iter().flatten().collect::<Vec<_>>().join(","))
+}
+
+/// Prints a packet-in as [`controller`] reads it. What is usual is left out, but not all.
+fn print_controller(controller: &Controller) -> String {
+    let Controller { max_len, reason, id, userdata, meter, pauses } = controller;
+    let mut words = Vec::new();
+    if *reason != PacketInReason::Action {
+        words.push(format!("reason={}", name_of(reason, &REASONS)));
+    }
+    if *max_len != port::NO_BUFFER {
+        words.push(format!("max_len={max_len}"));
+    }
+    if *id != 0 {
+        words.push(format!("id={id}"));
+    }
+    if !userdata.is_empty() {
+        words.push(format!("userdata={}", hex(userdata)));
+    }
+    words.extend(pauses.then(|| "pause".to_owned()));
+    words.extend(meter.map(|id| format!("meter_id={id}")));
+    let is_plain = (*reason, *id, userdata.is_empty(), *meter, *pauses)
+        == (PacketInReason::Action, 0, true, None, false);
+    if is_plain {
+        words.insert(0, "reason=action".to_owned());
+    }
+    format!("controller({})", words.join(","))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(".")
 }
 
 fn print_set(field: Field, value: u128, mask: u128, is_load: bool) -> String {

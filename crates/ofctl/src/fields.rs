@@ -149,7 +149,7 @@ impl<'a> Fields<'a> {
                     _ => wrong(format!("tun_flags cannot be '{text}'"), "write +oam or -oam"),
                 };
             }
-            "actset_output" if text != "unset" => {
+            "actset_output" if !text.eq_ignore_ascii_case("unset") => {
                 let port = port_number(text, self.ports)?;
                 return Ok(FieldMatch::exact(Field::ActsetOutput, port.into()));
             }

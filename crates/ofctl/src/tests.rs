@@ -226,9 +226,11 @@ fn loaded_rules_are_what_the_file_says() {
     let mut switch = Switch::new(Limits { tables: 4, ..Limits::default() });
     (1..=3).for_each(|port| switch.set_port(port, Port::up()));
     load(&mut switch, Time::ZERO, &parse(FILE, &PortNames::new()).unwrap()).unwrap();
-    let bucket = |weight, watch_port, action| Bucket { weight, watch_port, ..Bucket::new([action]) };
-    let [two, three] = [2, 3].map(|port| bucket(1, port, Action::output(port)));
-    let shared = vec![bucket(10, port::ANY, Action::output(2)), bucket(30, port::ANY, Action::Group(1))];
+    let bucket = |id, weight, watch_port, action| Bucket { id, weight, watch_port, ..Bucket::new([action]) };
+    // Without numbers buckets are counted.
+    let [two, three] = [2, 3].map(|port| bucket(port - 2, 1, port, Action::output(port)));
+    let shared =
+        vec![bucket(0, 10, port::ANY, Action::output(2)), bucket(1, 30, port::ANY, Action::Group(1))];
     let groups: Vec<_> =
         switch.groups().map(|(id, group)| (id, group.kind, group.buckets.to_vec())).collect();
     assert_eq!(groups, [(1, GroupKind::FastFailover, vec![two, three]), (2, GroupKind::Select, shared)]);
@@ -410,7 +412,8 @@ fn mistakes_in_actions_of_open_vswitch_have_a_remedy() {
         ("bundle(eth_src,0,hrw,ofport)", "bundle has no members"),
         ("note:0", "note cannot be '0'"),
         ("learn(NXM_OF_ETH_DST[]=NXM_OF_IN_PORT[])", "do not fit"),
-        ("controller(id=7,reason=action)", "packets go to all controllers"),
+        ("controller(id=7,pauses)", "controller has no 'pauses'"),
+        ("controller(userdata=1)", "userdata cannot be '1'"),
     ] {
         let found = mistakes(&format!("actions={text}"));
         assert!(found[0].contains(what), "{text}: {found:?}");

@@ -88,7 +88,7 @@ pub(crate) fn bits(key: &str, field: Field, text: &str) -> Result<u128, Wrong> {
         }
         // Flags, of which there is one.
         Field::TunFlags if text == "oam" => return Ok(1),
-        Field::ActsetOutput if text == "unset" => return Ok(port::UNSET.into()),
+        Field::ActsetOutput if text.eq_ignore_ascii_case("unset") => return Ok(port::UNSET.into()),
         _ => return number(key, text, u64::try_from(field.ones()).unwrap_or(u64::MAX)).map(u128::from),
     };
     match parsed {
@@ -134,7 +134,7 @@ pub(crate) fn show(field: Field, value: u128) -> String {
         | Field::TunIpv6Dst => Ipv6Addr::from_bits(value).to_string(),
         Field::EthType => format!("0x{value:04x}"),
         Field::TunFlags if value == 1 => "oam".to_owned(),
-        Field::ActsetOutput if value == u128::from(port::UNSET) => "unset".to_owned(),
+        Field::ActsetOutput if value == u128::from(port::UNSET) => "UNSET".to_owned(),
         Field::Metadata
         | Field::TunnelId
         | Field::VlanVid

@@ -77,7 +77,7 @@ mod tests {
             entries[..2],
             [(OutboxEntry::Drop(DropReason::TableMiss), 0), (OutboxEntry::Output { port: 2, queue: 0 }, 60)]
         );
-        assert!(matches!(entries[2], (OutboxEntry::Controller(head), 60) if head.max_len == 0xffff));
+        assert!(matches!(&entries[2], (OutboxEntry::Controller(head), 60) if head.max_len == 0xffff));
         out.clear();
         assert!(out.is_empty());
     }

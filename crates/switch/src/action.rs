@@ -171,12 +171,7 @@ pub enum Extension {
     /// Ends the actions of this packet, at every depth.
     Exit,
     /// Sends a packet-in.
-    Controller {
-        /// The most bytes of the frame.
-        max_len: u16,
-        /// The reason that is given.
-        reason: PacketInReason,
-    },
+    Controller(Controller),
     /// Sends a copy by a queue of a port; the queue of the packet stays.
     Enqueue {
         /// The port.
@@ -195,6 +190,23 @@ pub enum Extension {
         /// The bit.
         to: Bits,
     },
+}
+
+/// A packet-in that an action of Open vSwitch sends.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Controller {
+    /// The most bytes of the frame.
+    pub max_len: u16,
+    /// The reason that is given.
+    pub reason: PacketInReason,
+    /// The number of the controllers that it is for; 0 for those that have not chosen one.
+    pub id: u16,
+    /// Bytes for the controller, which only NXT_PACKET_IN2 has.
+    pub userdata: Vec<u8>,
+    /// The meter that lets it pass; one that does not exist lets all pass.
+    pub meter: Option<u32>,
+    /// Whether the actions of the packet end here, at every depth, and without its action set.
+    pub pauses: bool,
 }
 
 /// How a packet is tracked (`ct`).

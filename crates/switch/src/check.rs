@@ -135,7 +135,7 @@ fn check_output(owner: ActionsOf<'_>, to: u32) -> Result<(), Refusal> {
         port::IN_PORT | port::ALL | port::FLOOD | port::NORMAL | port::CONTROLLER => true,
         // A port that does not exist may be added later. §7.2.5 allows either answer; frames to it
         // are dropped until then.
-        _ => (1..=port::MAX).contains(&to) || to == port::LOCAL,
+        _ => to <= port::MAX || to == port::LOCAL,
     };
     if is_good { Ok(()) } else { Err(Refusal::ActionBadOutPort(to)) }
 }

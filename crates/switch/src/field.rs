@@ -379,10 +379,9 @@ pub const fn always_present() -> u64 {
     let mut at = 0;
     while at < FIELDS.len() {
         let info = &FIELDS[at];
-        if at < PRESENCE_BITS
-            && matches!(info.field, Field::InPort | Field::InPhyPort | Field::Metadata | Field::TunnelId)
-            || at < PRESENCE_BITS && info.word as usize >= HEADER_WORDS
-        {
+        let is_pipeline =
+            matches!(info.field, Field::InPort | Field::InPhyPort | Field::Metadata | Field::TunnelId);
+        if at < PRESENCE_BITS && (is_pipeline || info.word as usize >= HEADER_WORDS) {
             bits |= info.field.presence_bit();
         }
         at += 1;

@@ -10,7 +10,7 @@ use crate::Refusal;
 use crate::action::{Action, ActionSet};
 use crate::bridging::Bridging;
 use crate::edit;
-use crate::execute::effects::{Effects, Ending, FloodScope, Packet};
+use crate::execute::effects::{Effects, Ending, FloodScope, Packet, PacketInRequest};
 use crate::execute::perform::perform;
 use crate::extension::{DEPTH_MAX, RESUBMITS_MAX};
 use crate::flow::{ClearActions, FlowMod, Instructions, Rank};
@@ -276,7 +276,7 @@ impl<'a> Walk<'a> {
             tracer.look_up(&self.switch.tables()[usize::from(table_id)], rank.as_ref());
             let (connection, key) = (packet.context.connection, tracer.now);
             let lookup = Lookup { table_id, rank, instructions, connection, key };
-            tracer.note(self.depth, TraceEvent::Lookup(lookup));
+            tracer.note(self.depth, TraceEvent::Lookup(Box::new(lookup)));
         }
         found
     }
@@ -421,8 +421,18 @@ impl Effects for Walk<'_> {
         located
     }
 
-    fn packet_in(&mut self, packet: &Packet, reason: Option<PacketInReason>, max_len: u16) {
-        let reason = reason.unwrap_or(self.reason);
+    fn passes_meter(&mut self, packet: &mut Packet, id: u32) -> bool {
+        let Some(meter) = self.switch.meter_mut(id) else { return true };
+        match meter.apply(self.now, packet.frame.len()) {
+            MeterResult::Pass => {}
+            MeterResult::Remark(levels) => edit::raise_drop_precedence(&mut packet.frame, levels),
+            MeterResult::Drop => return false,
+        }
+        true
+    }
+
+    fn packet_in(&mut self, packet: &Packet, request: PacketInRequest<'_>) {
+        let reason = request.reason.unwrap_or(self.reason);
         let in_port = self.switch.port(packet.context.in_port);
         // §7.2.1: the bit suppresses the packet-ins of table misses only.
         if reason == PacketInReason::NoMatch
@@ -433,14 +443,16 @@ impl Effects for Walk<'_> {
         if !self.has_room() {
             return;
         }
-        self.outcomes.push(PacketOutcome::Controller(PacketIn {
+        self.outcomes.push(PacketOutcome::Controller(Box::new(PacketIn {
             reason,
             table_id: self.table_id,
             cookie: self.cookie,
-            max_len,
-            context: packet.context,
+            max_len: request.max_len,
+            context: packet.context.reported(),
+            controller: request.controller,
+            userdata: request.userdata.to_vec(),
             frame: packet.frame.clone(),
-        }));
+        })));
     }
 
     /// Sends the packet, as changed so far, into table 0 with the fields outside of the frame that it

@@ -66,8 +66,8 @@ pub struct PipelineFields {
 /// Words of a key with fields of tunnels.
 const TUNNEL_WORDS: usize = 6;
 
-/// The fields of tunnels from [`Field::TunGbpId`] to [`Field::TunIpv6Dst`]; all zero unless a port or
-/// an action set them. They are as in a key.
+/// The fields of tunnels from [`Field::TunGbpId`] to [`Field::TunIpv6Dst`]; all zero unless a port
+/// or an action set them. They are as in a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TunnelOptions([u64; TUNNEL_WORDS]);
 
@@ -110,6 +110,11 @@ impl PipelineFields {
     pub fn register(&self, field: Field) -> u128 {
         let place = REGISTERS.iter().position(|other| *other == field);
         place.map_or(0, |place| self.registers[place])
+    }
+
+    /// Returns the fields that a packet-in reports: all but the output of the action set.
+    pub fn reported(self) -> PipelineFields {
+        PipelineFields { actset_output: None, ..self }
     }
 
     /// Changes a field that is not in the frame; returns false if it is in the frame, or none that

@@ -22,7 +22,7 @@ pub enum PacketOutcome {
         frame: Vec<u8>,
     },
     /// It is sent to the controllers.
-    Controller(PacketIn),
+    Controller(Box<PacketIn>),
     /// It changes flows, before the next packet ([`Switch::learn`](crate::Switch::learn)).
     Learn(Box<Learned>),
     /// It ends here.
@@ -101,6 +101,10 @@ pub struct PacketIn {
     pub max_len: u16,
     /// Port of entry, metadata and tunnel id.
     pub context: PipelineFields,
+    /// The number of the controllers that it is for.
+    pub controller: u16,
+    /// Bytes for the controller.
+    pub userdata: Vec<u8>,
     /// The frame as it is now.
     pub frame: Vec<u8>,
 }

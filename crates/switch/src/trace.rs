@@ -65,7 +65,7 @@ pub struct Step {
 #[derive(Clone, Debug)]
 pub enum TraceEvent {
     /// It was looked up in a table.
-    Lookup(Lookup),
+    Lookup(Box<Lookup>),
     /// An action was executed.
     Action(Action),
     /// The actions that follow are those of the action set.

@@ -273,7 +273,7 @@ impl Control {
             match entry {
                 OutboxEntry::Output { port, queue } => send((*port, *queue), frame),
                 OutboxEntry::Controller(head) => {
-                    is_first |= self.exchange().packet_in(now, *head, frame);
+                    is_first |= self.exchange().packet_in(now, (**head).clone(), frame);
                 }
                 // Before the next packet.
                 OutboxEntry::Learn(_) => {}
@@ -351,7 +351,7 @@ impl Control {
                     out.push_outcome(&PacketOutcome::Controller(packet));
                     for (entry, frame) in out.entries() {
                         if let OutboxEntry::Controller(head) = entry {
-                            is_first |= exchange.packet_in(now, *head, frame);
+                            is_first |= exchange.packet_in(now, (**head).clone(), frame);
                         }
                     }
                 }

@@ -67,11 +67,12 @@ impl PacketIns {
             };
             self.tokens = rest;
         }
-        if self.ring.len() == COUNT_MAX || self.bytes + frame.len() > BYTES_MAX {
+        let bytes = frame.len() + head.userdata.len();
+        if self.ring.len() == COUNT_MAX || self.bytes + bytes > BYTES_MAX {
             counts.packet_in_full += 1;
             return false;
         }
-        self.bytes += frame.len();
+        self.bytes += bytes;
         self.ring.push_back(QueuedPacketIn { head, frame: frame.to_vec() });
         self.ring.len() == 1
     }
@@ -101,16 +102,19 @@ mod tests {
             cookie: 0,
             max_len: 0xffff,
             context: PipelineFields::default(),
+            controller: 0,
+            userdata: Vec::new(),
         };
         let mut counts = Counts::default();
         let mut packets = PacketIns::new(PacketInLimit { per_second: 10, burst: 5 });
         for _ in 0..8 {
-            packets.push(Time::ZERO, head, &[0; 60], &mut counts);
+            packets.push(Time::ZERO, head.clone(), &[0; 60], &mut counts);
         }
-        packets.push(Time::ZERO + Duration::from_ms(100), head, &[0; 60], &mut counts);
+        packets.push(Time::ZERO + Duration::from_ms(100), head.clone(), &[0; 60], &mut counts);
         assert_eq!((packets.take().len(), counts.packet_in_limit), (6, 3));
         let mut packets = PacketIns::new(PacketInLimit { per_second: 0, burst: 0 });
-        let firsts = (0..COUNT_MAX + 7).filter(|_| packets.push(Time::ZERO, head, &[], &mut counts)).count();
+        let firsts =
+            (0..COUNT_MAX + 7).filter(|_| packets.push(Time::ZERO, head.clone(), &[], &mut counts)).count();
         assert_eq!((firsts, packets.len(), counts.packet_in_full), (1, COUNT_MAX, 7));
     }
 }

@@ -247,7 +247,7 @@ impl PacketPath {
 /// Returns the lookups of a path, and how deep each is in others.
 fn lookups(trace: &Trace) -> impl Iterator<Item = (usize, &Lookup)> {
     trace.steps.iter().filter_map(|Step { depth, event }| match event {
-        TraceEvent::Lookup(lookup) => Some((*depth, lookup)),
+        TraceEvent::Lookup(lookup) => Some((*depth, &**lookup)),
         _ => None,
     })
 }

@@ -3,7 +3,8 @@
 use super::{TABLES, pick, value};
 use fastpath_switch::connections::{Alg, Commit, NatRequest, NatSide, NatSpec, PortChoice};
 use fastpath_switch::extension::{
-    Algorithm, Bits, Bundle, Ct, Extension, HashFields, Learn, Multipath, Source, Spec, Target, Zone,
+    Algorithm, Bits, Bundle, Controller, Ct, Extension, HashFields, Learn, Multipath, Source, Spec, Target,
+    Zone,
 };
 use fastpath_switch::field::{FIELDS, Field};
 use fastpath_switch::outcome::PacketInReason;
@@ -177,7 +178,14 @@ fn any(rng: &mut Rng) -> Extension {
         20 => pick(rng, &[Extension::Exit, Extension::PopQueue, Extension::Meter(1)]),
         21 => {
             let reason = pick(rng, &[PacketInReason::Action, PacketInReason::NoMatch]);
-            Extension::Controller { max_len: port::NO_BUFFER, reason }
+            Extension::Controller(Controller {
+                max_len: port::NO_BUFFER,
+                reason,
+                id: rng.below(2) as u16,
+                userdata: vec![7; rng.below(3) as usize],
+                meter: (rng.below(3) == 0).then(|| 1 + rng.below(3) as u32),
+                pauses: rng.below(3) == 0,
+            })
         }
         24..28 => Extension::Ct(ct(rng)),
         28 => Extension::CtClear,

@@ -337,7 +337,7 @@ impl Connection {
     pub(super) fn wants(&self, event: &event::Event) -> bool {
         let is_for_it = match event {
             event::Event::PacketIn(packet) if misses::is_miss(&packet.head) => self.wants_misses(),
-            event::Event::PacketIn(_) => self.controller_id == 0,
+            event::Event::PacketIn(packet) => self.controller_id == packet.head.controller,
             event::Event::FlowChange(change) => self.monitors.telling(self.id, change).is_some(),
             event::Event::Request(request) => self.codec.version() >= Version::V14 && request.0 != self.id,
             event::Event::TableStatus(_) => self.codec.version() >= Version::V14,

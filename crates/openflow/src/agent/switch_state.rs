@@ -214,6 +214,7 @@ fn packet_in(packet: &QueuedPacketIn) -> PacketIn {
         table_id: packet.head.table_id,
         cookie: packet.head.cookie,
         matching: Match::new(&fields).unwrap_or_default(),
+        userdata: packet.head.userdata.clone(),
         data: frame[..frame.len().min(PACKET_IN_MAX)].to_vec(),
     }
 }

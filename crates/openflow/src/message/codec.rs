@@ -8,16 +8,21 @@ use super::bytes::{ByteReader, Write};
 use super::control::ErrorMessage;
 use super::fault::{EXPERIMENTER, Fault};
 use super::multipart::Reply;
+use super::nx_packet_in;
 use super::v10::{self, Forms};
 use super::{HEADER_LEN, Header, Message, ONF, end_message};
 use super::{v14, v15};
 use fastpath_switch::Version;
 
+/// OFPT_EXPERIMENTER, OFPT_VENDOR.
+const EXPERIMENTER_MESSAGE: u8 = 4;
+
 /// Reads and writes the messages of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Codec {
     version: Version,
-    /// OpenFlow 1.0: the forms of messages about flows and packets. The controller chooses them.
+    /// The forms of messages about packets and, in OpenFlow 1.0, of those about flows. The
+    /// controller chooses them.
     forms: Forms,
 }
 
@@ -91,6 +96,14 @@ impl Codec {
     /// Writes a message without its length.
     fn write(&self, xid: u32, message: &Message, out: &mut Vec<u8>) {
         out.u8(self.version.number());
+        if let Message::PacketIn(packet) = message
+            && self.forms.are_packet_ins_properties()
+        {
+            out.u8(EXPERIMENTER_MESSAGE);
+            out.u16(0);
+            out.u32(xid);
+            return nx_packet_in::write(out, packet);
+        }
         out.u8(match self.version {
             Version::V10 => v10::kind(message, self.forms),
             Version::V13 => message.kind(),

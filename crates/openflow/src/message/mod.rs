@@ -27,8 +27,10 @@ mod multipart;
 mod nicira;
 mod nx_action;
 mod nx_bits;
+mod nx_controller;
 mod nx_ct;
 mod nx_learn;
+mod nx_packet_in;
 mod oxm;
 mod packet;
 mod pages;
@@ -252,7 +254,10 @@ fn read_common(header: &Header, mut r: ByteReader<'_>) -> Result<Message, Fault>
         4 => {
             let experimenter = r.u32()?;
             if experimenter == NICIRA {
-                return Ok(Message::Nicira(Nicira::read(r.u32()?, r)?));
+                return match r.u32()? {
+                    nx_packet_in::PACKET_IN2 => Ok(Message::PacketIn(nx_packet_in::read(r)?)),
+                    kind => Ok(Message::Nicira(Nicira::read(kind, r)?)),
+                };
             }
             // In OpenFlow 1.0 the type is a custom of experimenters.
             let kind = r.u32().map_err(|_| Fault::BadExperimenter(experimenter))?;

@@ -47,6 +47,8 @@ pub enum PacketInFormat {
     Standard,
     /// NXT_PACKET_IN.
     Nxt,
+    /// NXT_PACKET_IN2.
+    Nxt2,
 }
 
 impl Nicira {
@@ -81,6 +83,7 @@ impl Nicira {
             16 => Nicira::SetPacketInFormat(match r.u32()? {
                 0 => PacketInFormat::Standard,
                 1 => PacketInFormat::Nxt,
+                2 => PacketInFormat::Nxt2,
                 other => return Err(Fault::FormatUnsupported(other)),
             }),
             19 => Nicira::SetAsync(Async::read(&mut r)?),
@@ -114,6 +117,7 @@ impl Nicira {
             Nicira::SetPacketInFormat(format) => out.u32(match format {
                 PacketInFormat::Standard => 0,
                 PacketInFormat::Nxt => 1,
+                PacketInFormat::Nxt2 => 2,
             }),
             Nicira::SetAsync(masks) => masks.write(out),
             Nicira::SetControllerId(id) => {

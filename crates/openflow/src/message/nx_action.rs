@@ -11,12 +11,12 @@ use super::nx_bits::{
     NICIRA, ReadActions, WriteActions, action, bits, name_and_bit, packed, read_header, write_header,
     write_packed,
 };
+use super::nx_controller;
 use super::nx_ct;
 use super::nx_learn;
 use super::oxm;
-use fastpath_switch::extension::{Algorithm, Bits, Bundle, Extension, HashFields, Multipath};
+use fastpath_switch::extension::{Algorithm, Bits, Bundle, Controller, Extension, HashFields, Multipath};
 use fastpath_switch::nxm;
-use fastpath_switch::outcome::PacketInReason;
 use fastpath_switch::{Action, Field, port};
 use std::sync::Arc;
 
@@ -27,9 +27,6 @@ const MEMBERS_ARE_PORTS: u32 = 0x0000_0002;
 
 /// NXAST_RESUBMIT_TABLE_CT.
 const RESUBMIT_CT: u16 = 44;
-
-const REASONS: [PacketInReason; 3] =
-    [PacketInReason::NoMatch, PacketInReason::Action, PacketInReason::InvalidTtl];
 
 /// Reads an action of an experimenter, which begins after type and length.
 pub(crate) fn read(mut r: ByteReader<'_>, inner: ReadActions) -> Result<Action, Fault> {
@@ -76,11 +73,9 @@ pub(crate) fn read(mut r: ByteReader<'_>, inner: ReadActions) -> Result<Action, 
         19 => Extension::FinTimeout { idle: r.u16()?, hard: r.u16()? },
         20 => {
             let (max_len, id, reason) = (r.u16()?, r.u16()?, r.u8()?);
-            let reason = *REASONS.get(usize::from(reason)).ok_or(Fault::ActionBadArgument)?;
-            if id != 0 {
-                return Err(Fault::ActionBadArgument);
-            }
-            Extension::Controller { max_len, reason }
+            let reason = nx_controller::reason(reason)?;
+            let (userdata, meter, pauses) = (Vec::new(), None, false);
+            Extension::Controller(Controller { max_len, reason, id, userdata, meter, pauses })
         }
         27.. => return read_later(subtype, r, inner),
         other => return Err(Fault::ActionBadSubtype(other)),
@@ -107,6 +102,7 @@ fn read_later(subtype: u16, mut r: ByteReader<'_>, inner: ReadActions) -> Result
             Extension::Set { field, value, mask, is_load: false }
         }
         nx_ct::CT => Extension::Ct(nx_ct::read(&mut r, inner)?),
+        nx_controller::CONTROLLER2 => Extension::Controller(nx_controller::read(&mut r)?),
         43 => Extension::CtClear,
         254 => Extension::DebugSlow,
         255 => Extension::DebugRecirc,
@@ -292,11 +288,7 @@ fn write_other(out: &mut Vec<u8>, extension: &Extension, inner: WriteActions) {
         }),
         Extension::DebugSlow => action(out, 254, |out| out.zeros(6)),
         Extension::DebugRecirc => action(out, 255, |out| out.zeros(6)),
-        Extension::Controller { max_len, reason } => action(out, 20, |out| {
-            out.u16(*max_len);
-            out.u16(0);
-            out.u8(*reason as u8);
-        }),
+        Extension::Controller(controller) => nx_controller::write(out, controller),
         // A queue of its own, and back: other versions than 1.0 have no enqueue.
         Extension::Enqueue { port, queue } => {
             inner(out, &[Action::SetQueue(*queue), Action::output(*port)]);

@@ -125,6 +125,13 @@ pub(crate) fn write_fields(out: &mut Vec<u8>, fields: impl Iterator<Item = Field
     let start = out.len();
     out.u16(1);
     out.u16(0);
+    write_list(out, fields);
+    out.length(start, start + 2);
+    out.pad(start);
+}
+
+/// Writes fields one after the other.
+pub(crate) fn write_list(out: &mut Vec<u8>, fields: impl Iterator<Item = FieldMatch>) {
     for one in fields {
         if !one.field.is_standard() {
             nxm::parts(one).into_iter().for_each(|(named, value, mask)| write_named(out, named, value, mask));
@@ -132,8 +139,6 @@ pub(crate) fn write_fields(out: &mut Vec<u8>, fields: impl Iterator<Item = Field
             write_standard(out, one);
         }
     }
-    out.length(start, start + 2);
-    out.pad(start);
 }
 
 /// Writes a field of OpenFlow 1.3.

@@ -23,6 +23,8 @@ pub struct PacketIn {
     pub cookie: u64,
     /// Port of entry, metadata, tunnel id.
     pub matching: Match,
+    /// Bytes that the action has for the controller. Only NXT_PACKET_IN2 has them.
+    pub userdata: Vec<u8>,
     /// The frame, or its beginning.
     pub data: Vec<u8>,
 }
@@ -114,7 +116,8 @@ pub(crate) fn read_packet_in(mut r: ByteReader<'_>) -> Result<PacketIn, Fault> {
     let (buffer_id, total_len, reason, table_id, cookie) = (r.u32()?, r.u16()?, r.u8()?, r.u8()?, r.u64()?);
     let matching = oxm::read_match(&mut r)?;
     r.skip(2)?;
-    Ok(PacketIn { buffer_id, total_len, reason, table_id, cookie, matching, data: r.rest().to_vec() })
+    let (userdata, data) = (Vec::new(), r.rest().to_vec());
+    Ok(PacketIn { buffer_id, total_len, reason, table_id, cookie, matching, userdata, data })
 }
 
 pub(crate) fn write_packet_in(out: &mut Vec<u8>, packet: &PacketIn) {

@@ -81,6 +81,23 @@ pub(crate) fn with_ofctl_of(
 }
 
 #[test]
+fn ovs_ofctl_dumps_the_flows_of_the_file_in_openflow_1_3_as_they_were_added() {
+    let name = "ovs_ofctl_dumps_the_flows_of_the_file_in_openflow_1_3_as_they_were_added";
+    let options: &[&[&str]] = &[&["-O", "OpenFlow13", "--no-stats", "--no-names"]];
+    with_ofctl_of(name, options, Harness::new, |ofctl| {
+        let lines = include_str!("../flow_lines.txt").lines();
+        for line in lines.filter(|line| !line.is_empty() && !line.starts_with('#')) {
+            ofctl.run("add-flow", &[line]);
+            let dumped = ofctl.run("dump-flows", &[]);
+            let shown: Vec<&str> =
+                dumped.lines().map(str::trim).filter(|one| one.contains("actions=")).collect();
+            assert_eq!(shown, [line]);
+            ofctl.run("del-flows", &[]);
+        }
+    });
+}
+
+#[test]
 fn ovs_ofctl_shows_the_switch_and_its_counters() {
     with_ofctl("ovs_ofctl_shows_the_switch_and_its_counters", |ofctl| {
         let shown = ofctl.run("show", &[]);

@@ -98,7 +98,7 @@ pub(super) fn check(
         | Extension::Note(_)
         | Extension::Sample { .. }
         | Extension::Exit
-        | Extension::Controller { .. }
+        | Extension::Controller(_)
         | Extension::PopQueue => Ok(()),
     }
 }

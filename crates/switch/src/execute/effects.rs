@@ -42,12 +42,35 @@ pub enum Ending {
     Exit,
     /// By a bound on resubmits.
     Bound,
+    /// With a packet-in: the action set is not executed.
+    Paused,
 }
 
 impl Packet {
     /// Returns a packet that has just arrived by a port.
     pub fn new(frame: Vec<u8>, in_port: u32) -> Packet {
         Packet { frame, context: PipelineFields::of_port(in_port), ..Packet::default() }
+    }
+}
+
+/// A packet-in to be sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PacketInRequest<'a> {
+    /// The reason. Without one it is that of the flow: OFPR_NO_MATCH for a table-miss flow, else
+    /// OFPR_ACTION.
+    pub reason: Option<PacketInReason>,
+    /// The most bytes of the frame.
+    pub max_len: u16,
+    /// The number of the controllers that it is for.
+    pub controller: u16,
+    /// Bytes for the controller.
+    pub userdata: &'a [u8],
+}
+
+impl PacketInRequest<'_> {
+    /// Returns a packet-in for all controllers that have not chosen a number.
+    pub fn new(reason: Option<PacketInReason>, max_len: u16) -> PacketInRequest<'static> {
+        PacketInRequest { reason, max_len, controller: 0, userdata: &[] }
     }
 }
 
@@ -81,9 +104,12 @@ pub trait Effects {
     /// Decides where OFPP_NORMAL forwards a packet of a VLAN, and learns its source address.
     fn locate(&mut self, packet: &Packet, vlan: u16) -> ForwardingDecision;
 
-    /// Sends a packet-in. Without a reason it is that of the flow: OFPR_NO_MATCH for a table-miss
-    /// flow, else OFPR_ACTION.
-    fn packet_in(&mut self, packet: &Packet, reason: Option<PacketInReason>, max_len: u16);
+    /// Sends a packet-in.
+    fn packet_in(&mut self, packet: &Packet, request: PacketInRequest<'_>);
+
+    /// Applies a meter, which may change the packet. Returns whether it lets the packet pass; one
+    /// that does not exist does.
+    fn passes_meter(&mut self, packet: &mut Packet, id: u32) -> bool;
 
     /// Sends the packet through the tables (OFPP_TABLE, in packet-outs only).
     fn enter_tables(&mut self, packet: &Packet);
@@ -142,7 +168,7 @@ pub(crate) fn set_field(packet: &mut Packet, field: Field, value: u128) {
 pub fn output<E: Effects>(packet: &Packet, port: u32, max_len: u16, effects: &mut E) {
     let in_port = packet.context.in_port;
     match port {
-        port::CONTROLLER => effects.packet_in(packet, None, max_len),
+        port::CONTROLLER => effects.packet_in(packet, PacketInRequest::new(None, max_len)),
         port::IN_PORT => effects.send(packet, in_port),
         port::TABLE => effects.enter_tables(packet),
         port::NORMAL => forward_normally(packet, effects),

@@ -17,7 +17,7 @@
 pub(crate) mod effects;
 pub(crate) mod perform;
 
-pub use effects::{Effects, Ending, FloodScope, Packet, output};
+pub use effects::{Effects, Ending, FloodScope, Packet, PacketInRequest, output};
 pub use perform::{invalid_ttl, perform};
 
 use crate::flow::Rank;
@@ -169,7 +169,7 @@ pub enum OutboxEntry {
         queue: u32,
     },
     /// A copy is sent to the controllers.
-    Controller(PacketInHead),
+    Controller(Box<PacketInHead>),
     /// The packet changes flows ([`Switch::learn`]). An [`Executor`] has done it; what a
     /// [`Forwarder`] leaves here is in force once it is done and the executor updated.
     Learn(Box<Learned>),
@@ -178,7 +178,7 @@ pub enum OutboxEntry {
 }
 
 /// A packet-in without its frame.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PacketInHead {
     /// Why it is sent.
     pub reason: PacketInReason,
@@ -190,6 +190,10 @@ pub struct PacketInHead {
     pub max_len: u16,
     /// Port of entry, metadata and tunnel id.
     pub context: PipelineFields,
+    /// The number of the controllers that it is for.
+    pub controller: u16,
+    /// Bytes for the controller.
+    pub userdata: Vec<u8>,
 }
 
 impl Outbox {
@@ -213,8 +217,10 @@ impl Outbox {
                     cookie: packet.cookie,
                     max_len: packet.max_len,
                     context: packet.context,
+                    controller: packet.controller,
+                    userdata: packet.userdata.clone(),
                 };
-                self.push(OutboxEntry::Controller(head), &packet.frame);
+                self.push(OutboxEntry::Controller(Box::new(head)), &packet.frame);
             }
             PacketOutcome::Learn(learned) => self.push(OutboxEntry::Learn(learned.clone()), &[]),
             PacketOutcome::Drop(reason) => self.push(OutboxEntry::Drop(*reason), &[]),

@@ -11,7 +11,7 @@
 //!
 //! Read first: OpenFlow 1.3.5 §5.12 (actions) and §7.2.5 (reserved ports).
 
-use super::effects::{Effects, Packet, output, set_field};
+use super::effects::{Effects, Packet, PacketInRequest, output, set_field};
 use crate::action::Action;
 use crate::edit::{self, Ttl};
 use crate::extension;
@@ -80,6 +80,7 @@ fn check_ttl<E: Effects>(ttl: Ttl, packet: &Packet, effects: &mut E) -> ControlF
 /// Ends a packet with an invalid TTL: it is not forwarded, and controllers may receive it
 /// (§5.12, OFPR_INVALID_TTL).
 pub fn invalid_ttl<E: Effects>(packet: &Packet, effects: &mut E) {
-    effects.packet_in(packet, Some(PacketInReason::InvalidTtl), port::NO_BUFFER);
+    let request = PacketInRequest::new(Some(PacketInReason::InvalidTtl), port::NO_BUFFER);
+    effects.packet_in(packet, request);
     effects.drop(DropReason::InvalidTtl);
 }

@@ -20,7 +20,7 @@ mod read;
 pub(crate) mod spread;
 pub(crate) mod track;
 
-pub use crate::action::{Ct, Extension, Zone};
+pub use crate::action::{Controller, Ct, Extension, Zone};
 pub use bits::Bits;
 pub use conjunction::{Clause, decide};
 pub use learn::{Learn, Source, Spec, Target};

@@ -6,10 +6,11 @@ use super::ct;
 use super::learn::Learn;
 use super::read::{key_of, read};
 use super::spread::Bundle;
-use crate::action::Extension;
-use crate::execute::effects::{Effects, Ending, Packet, output, set_field};
+use crate::action::{Controller, Extension};
+use crate::execute::effects::{Effects, Ending, Packet, PacketInRequest, output, set_field};
 use crate::field::Field;
 use crate::key::ConnectionFields;
+use crate::outcome::DropReason;
 use crate::port;
 use std::ops::ControlFlow::{self, Break, Continue};
 
@@ -62,16 +63,15 @@ fn perform_alone<E: Effects>(extension: &Extension, packet: &mut Packet, effects
             short.frame.truncate(*max_len as usize);
             output(&short, *port, port::NO_BUFFER, effects);
         }
-        Extension::Learn(learn) => {
-            learn_from(learn, packet, effects);
-        }
+        Extension::Learn(learn) => learn_from(learn, packet, effects),
         Extension::Multipath(multipath) => {
             let link = multipath.link(&key_of(packet));
             put(packet, multipath.to, link.into());
         }
         Extension::Bundle(bundle) => forward_by(bundle, packet, effects),
-        Extension::FinTimeout { idle, hard } => shorten(packet, (*idle, *hard), effects),
+        Extension::FinTimeout { idle, hard } if ends_tcp(packet) => effects.shorten(*idle, *hard),
         Extension::Note(_)
+        | Extension::FinTimeout { .. }
         | Extension::DebugRecirc
         | Extension::DebugSlow
         | Extension::Sample { .. }
@@ -84,7 +84,7 @@ fn perform_alone<E: Effects>(extension: &Extension, packet: &mut Packet, effects
             packet.ending = Ending::Exit;
             return Break(());
         }
-        Extension::Controller { max_len, reason } => effects.packet_in(packet, Some(*reason), *max_len),
+        Extension::Controller(controller) => return send_packet_in(controller, packet, effects),
         Extension::Enqueue { port, queue } => {
             let before = std::mem::replace(&mut packet.queue, *queue);
             output(packet, *port, port::NO_BUFFER, effects);
@@ -98,16 +98,6 @@ fn perform_alone<E: Effects>(extension: &Extension, packet: &mut Packet, effects
         }
     }
     Continue(())
-}
-
-/// Shortens the timeouts of the flow if the packet ends its connection.
-fn shorten<E: Effects>(packet: &Packet, (idle, hard): (u16, u16), effects: &mut E) {
-    /// FIN and RST (RFC 9293 §3.1).
-    const ENDS: u128 = 0x5;
-    let flags = read(packet, Bits::all(Field::TcpFlags)).unwrap_or(0);
-    if flags & ENDS != 0 {
-        effects.shorten(idle, hard);
-    }
 }
 
 /// Sends a copy to a port whose number was in a field. Reserved numbers are those of 16 bits.
@@ -124,6 +114,37 @@ fn output_to<E: Effects>(
         None => {}
     }
     Continue(())
+}
+
+/// Sends a packet-in that passes its meter. `Break`: the packet ends with it.
+fn send_packet_in<E: Effects>(
+    controller: &Controller,
+    packet: &mut Packet,
+    effects: &mut E,
+) -> ControlFlow<()> {
+    let mut copy = packet.clone();
+    let passes = controller.meter.is_none_or(|id| effects.passes_meter(&mut copy, id));
+    if passes {
+        let Controller { max_len, reason, id, userdata, .. } = controller;
+        let reason = Some(*reason);
+        let request = PacketInRequest { reason, max_len: *max_len, controller: *id, userdata };
+        effects.packet_in(&copy, request);
+    }
+    if !controller.pauses {
+        return Continue(());
+    }
+    if !passes {
+        effects.drop(DropReason::Meter);
+    }
+    packet.ending = Ending::Paused;
+    Break(())
+}
+
+/// Returns whether a packet has FIN or RST of TCP.
+fn ends_tcp(packet: &Packet) -> bool {
+    /// Both flags (RFC 9293 §3.1).
+    const FIN_OR_RST: u128 = 0x5;
+    read(packet, Bits::all(Field::TcpFlags)).is_some_and(|flags| flags & FIN_OR_RST != 0)
 }
 
 /// Adds the flow of a template, unless there are as many as there may be.

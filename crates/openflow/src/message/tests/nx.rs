@@ -2,13 +2,13 @@
 //! bytes that `ovs-ofctl` writes (tests/ofp-actions.at and tests/nx-match.at of Open vSwitch).
 
 use crate::message::bytes::ByteReader;
-use crate::message::{Fault, action, oxm, v10};
+use crate::message::{Codec, Fault, Message, NO_BUFFER, Nicira, PacketInFormat, action, decode, oxm, v10};
 use fastpath_ofctl::{self as ofctl, FileRule, PortNames};
-use fastpath_switch::{Action, FlowMod, Match};
-use fastpath_units::Rng;
+use fastpath_switch::{Action, FlowMod, Limits, Match, Switch, Version};
+use fastpath_units::{Rng, Time};
 
 /// Actions and the bytes that Open vSwitch has for them in OpenFlow 1.3.
-const ACTIONS: [(&str, &str); 40] = [
+const ACTIONS: [(&str, &str); 48] = [
     ("resubmit:5", "ffff 0010 00002320 0001 0005 00000000"),
     ("resubmit(10,5)", "ffff 0010 00002320 000e 000a 05 000000"),
     ("pop_queue", "ffff 0010 00002320 0005 000000000000"),
@@ -81,6 +81,21 @@ const ACTIONS: [(&str, &str); 40] = [
         "ffff 0040 00002320 002d 0000 0000 8000 0000000000000000 0004 03 00 0000 0000 \
          00000007 0005 0000 00010404 0030 00000206 0000 00000206 0000 000000000000",
     ),
+    (
+        "move:ONFOXM_ET_ACTSET_OUTPUT[]->NXM_NX_REG0[]",
+        "ffff 0020 00002320 0006 0020 0000 0000 ffff5608 4f4e4600 00010004 00000000",
+    ),
+    ("push:NXOXM_ET_ERSPAN_DIR[]", "ffff 0018 00002320 001b 0000 ffff1a05 00002320 0001 0000"),
+    ("set_field:0x7->tun_erspan_idx", "0019 0010 ffff1608 00002320 00000007"),
+    ("set_field:fe80::1->tun_ipv6_dst", "0019 0018 0001dc10 fe800000000000000000000000000001"),
+    ("controller(userdata=01.02.03)", "ffff 0018 00002320 0025 000000000000 0003 0007 010203 00"),
+    ("controller(pause)", "ffff 0018 00002320 0025 000000000000 0004 0004 00000000"),
+    (
+        "controller(max_len=64,id=5,userdata=ff,pause,meter_id=3)",
+        "ffff 0038 00002320 0025 000000000000 0000 0008 0040 0000 0001 0008 0005 0000 \
+         0003 0005 ff 000000 0004 0004 00000000 0005 0008 00000003",
+    ),
+    ("controller(reason=no_match,id=7)", "ffff 0010 00002320 0014 ffff 0007 00 00"),
     ("ct_clear", "ffff 0010 00002320 002b 000000000000"),
     ("set_field:0x5->reg1", "0019 0010 00010204 00000005 00000000"),
     ("set_field:0x5/0xff->reg1", "ffff 0020 00002320 0021 000000000000 00010308 00000005 000000ff 00000000"),
@@ -140,6 +155,21 @@ fn fields_survive_and_have_the_numbers_of_open_vswitch() {
         ("ct_state=+new-est", "0001 0010 0001d308 00000001 00000003"),
         ("ct_zone=5", "0001 000a 0001d402 0005 000000000000"),
         ("ct_mark=0x10/0xf0", "0001 0010 0001d708 00000010 000000f0"),
+        ("actset_output=unset", "0001 0010 ffff5608 4f4e4600 fffffff7"),
+        (
+            "tun_gbp_id=5,tun_gbp_flags=0x3,tun_ipv6_src=fe80::/16",
+            "0001 0033 00014c02 0005 00014e01 03 \
+             0001db20 fe800000000000000000000000000000 ffff0000000000000000000000000000 0000000000",
+        ),
+        (
+            "tun_erspan_ver=2,tun_erspan_hwid=0xf/0x1,tun_gtpu_flags=0x30,tun_erspan_idx=7",
+            "0001 002e ffff1805 00002320 02 ffff1d06 00002320 01 01 ffff1e05 00002320 30 ffff1608 00002320 00000007 0000",
+        ),
+        (
+            "dl_type=0x894f,nsh_mdtype=1,nsh_spi=0x1234,nsh_c1=0x44/0xff",
+            "0001 002f 80000a02 894f ffff0405 005ad650 01 ffff0808 005ad650 00001234 \
+             ffff0d0c 005ad650 00000044 000000ff 00",
+        ),
         ("conj_id=3", "0001 000c 00014a04 00000003 00000000"),
     ] {
         let matching = flow(&format!("{text},actions=drop")).matching;
@@ -149,6 +179,10 @@ fn fields_survive_and_have_the_numbers_of_open_vswitch() {
         let mut reader = ByteReader::new(&written, Fault::MatchBadLen);
         assert_eq!(oxm::read_match(&mut reader), Ok(matching), "{text}");
     }
+    // All packets are Ethernet.
+    let typed = bytes_of("0001 000c 80005804 00000000 00000000");
+    let mut reader = ByteReader::new(&typed, Fault::MatchBadLen);
+    assert_eq!(oxm::read_match(&mut reader), Ok(Match::any()));
     // The TCP flags as OpenFlow 1.3 has them: a field of the Open Networking Foundation.
     let flags = bytes_of("0001 0019 80000a02 0800 80001401 06 ffff5406 4f4e4600 0012 00000000000000");
     let mut reader = ByteReader::new(&flags, Fault::MatchBadLen);
@@ -186,4 +220,43 @@ fn no_damage_makes_a_decoder_panic() {
             assert_eq!(read(&written), Ok(actions), "{bytes:02x?}");
         }
     }
+}
+
+#[test]
+fn the_flows_of_the_file_survive_as_text_and_as_messages_and_a_switch_accepts_them() {
+    let mut switch = Switch::new(Limits::default());
+    let lines = include_str!("../../../tests/flow_lines.txt").lines();
+    for line in lines.filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let request = flow(line);
+        let (matching, actions) =
+            (ofctl::print_match(&request.matching), ofctl::print_instructions(&request.instructions));
+        assert_eq!(flow(&format!("{matching},actions={actions}")), request, "{line}: {matching} {actions}");
+        let message = Message::FlowMod { buffer_id: NO_BUFFER, request: request.clone() };
+        let mut bytes = Vec::new();
+        message.encode(1, &mut bytes);
+        assert_eq!(decode(&bytes), Ok((1, message)), "{line}");
+        let accepted = switch.flow_mod(Time::ZERO, &request);
+        assert!(accepted.is_ok(), "{line}: {accepted:?}");
+    }
+}
+
+#[test]
+fn a_packet_in_of_properties_has_the_bytes_that_ovs_ofctl_reads() {
+    let bytes = bytes_of(
+        "0404 0068 00000001 00002320 0000001e 0000 0014 0202020202020101010101010888aabb 00000000 \
+         0003 0008 05000000 0004 0010 00000000 0000000000000007 0005 0008 01000000 \
+         0006 0014 80000004 00000002 00010004 00000009 00000000 0007 0007 010203 00",
+    );
+    let mut codec = Codec::new(Version::V13);
+    codec.note(&Message::Nicira(Nicira::SetPacketInFormat(PacketInFormat::Nxt2)));
+    let (xid, message) = codec.decode(&bytes).unwrap();
+    let Message::PacketIn(packet) = &message else { panic!("{message:?}") };
+    assert_eq!((packet.table_id, packet.cookie, packet.total_len), (5, 7, 16));
+    assert_eq!(
+        (&packet.userdata[..], packet.matching.clone()),
+        (&[1, 2, 3][..], flow("in_port=2,reg0=9,actions=drop").matching)
+    );
+    let mut written = Vec::new();
+    codec.encode(xid, &message, &mut written);
+    assert_eq!(written, bytes);
 }

@@ -68,6 +68,11 @@ impl Forms {
         }
     }
 
+    /// Returns whether packet-ins are written as NXT_PACKET_IN2, in any version.
+    pub(crate) fn are_packet_ins_properties(&self) -> bool {
+        self.packet_ins == PacketInFormat::Nxt2
+    }
+
     /// Returns whether a message is written as one of Nicira.
     fn is_nicira(&self, message: &Message) -> bool {
         match message {

@@ -156,7 +156,8 @@ fn read_packet_in(mut r: ByteReader<'_>) -> Result<PacketIn, Fault> {
     r.skip(6)?;
     let matching = nx_match::read_matching(&mut r, match_len)?;
     r.skip(2)?;
-    Ok(PacketIn { buffer_id, total_len, reason, table_id, cookie, matching, data: r.rest().to_vec() })
+    let (userdata, data) = (Vec::new(), r.rest().to_vec());
+    Ok(PacketIn { buffer_id, total_len, reason, table_id, cookie, matching, userdata, data })
 }
 
 fn write_packet_in(out: &mut Vec<u8>, packet: &PacketIn) {

@@ -15,7 +15,8 @@ pub(crate) fn read_packet_in(mut r: ByteReader<'_>) -> Result<PacketIn, Fault> {
     r.skip(1)?;
     let matching = Match::new(&[FieldMatch::exact(Field::InPort, in_port.into())])?;
     let data = r.rest().to_vec();
-    Ok(PacketIn { buffer_id, total_len, reason, table_id: 0, cookie: NO_COOKIE, matching, data })
+    let (table_id, cookie, userdata) = (0, NO_COOKIE, Vec::new());
+    Ok(PacketIn { buffer_id, total_len, reason, table_id, cookie, matching, userdata, data })
 }
 
 pub(crate) fn write_packet_in(out: &mut Vec<u8>, packet: &PacketIn) {

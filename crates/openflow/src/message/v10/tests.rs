@@ -351,6 +351,7 @@ impl Draw {
             8 => Message::GetConfigReply(Config { flags: self.u16(), miss_send_len: self.u16() }),
             9 => Message::SetConfig(Config { flags: self.u16(), miss_send_len: self.u16() }),
             10 => Message::PacketIn(PacketIn {
+                userdata: Vec::new(),
                 buffer_id: self.u32(),
                 total_len: self.u16(),
                 reason: self.u8(),
@@ -566,6 +567,7 @@ fn asynchronous_messages_have_the_layout_of_the_header_file() {
         &format!("01 0c 0040 00000007 02 00000000000000 {phy_port}"),
     );
     let packet_in = PacketIn {
+        userdata: Vec::new(),
         buffer_id: NO_BUFFER,
         total_len: 60,
         reason: 1,

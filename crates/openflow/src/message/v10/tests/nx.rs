@@ -146,6 +146,7 @@ fn message(d: &mut Draw) -> Message {
             matching: matching(d),
         }),
         2 => Message::PacketIn(PacketIn {
+            userdata: Vec::new(),
             buffer_id: d.u32(),
             total_len: d.u16(),
             reason: d.u8(),
