@@ -79,7 +79,9 @@ fn barriers(count: u32, workers: usize) {
     let drain = |port: u32| {
         let mut frames = [0; 2];
         ends[port as usize - 1].recv(usize::MAX, |frame| frames[usize::from(frame[59])] += 1);
-        (0..2).for_each(|entrance| drop(left[entrance].fetch_add(frames[entrance], Ordering::Relaxed)));
+        for (left, frames) in left.iter().zip(frames) {
+            left.fetch_add(frames, Ordering::Relaxed);
+        }
         frames
     };
     // Frames arrive all the time, as many as ports have room for: a port may keep others longer.
