@@ -47,12 +47,12 @@ pub trait Duplex: Read + Write + Send {}
 
 impl<T: Read + Write + Send> Duplex for T {}
 
+type Begin = dyn Fn(TcpStream, &str) -> io::Result<Box<dyn Duplex>> + Send + Sync;
+
 /// Begins a session of TLS: its arguments are a socket that blocks, and the name or address that
 /// the certificate of the server has to be for.
 #[derive(Clone)]
-pub struct Secure(Arc<BeginSession>);
-
-type BeginSession = dyn Fn(TcpStream, &str) -> io::Result<Box<dyn Duplex>> + Send + Sync;
+pub struct Secure(Arc<Begin>);
 
 impl Secure {
     /// Begins sessions by this function. It returns after the handshake.

@@ -3,8 +3,7 @@
 use super::accounting::{Counts, SwitchAccounting, WorkerSummary};
 use super::attached::{SharedPort, SwitchPort};
 use super::packet_ins::{PacketInLimit, PacketIns, QueuedPacketIn};
-use super::port_change::PortChange;
-use super::queue_control::QueueSpecs;
+use super::port_change::{PortChange, QueueSpecs};
 use super::workers::{WorkerReport, Workers};
 use crate::clock::Clock;
 use crate::port::Port;

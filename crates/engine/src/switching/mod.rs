@@ -45,6 +45,6 @@ pub use fastpath_link::port_queues::{
 pub use links::LinkWatch;
 pub use node::NodeExecutor;
 pub use packet_ins::{PacketInLimit, QueuedPacketIn};
-pub use queue_control::QueueSpecs;
+pub use port_change::QueueSpecs;
 pub use running::{SwitchRunning, serve, serve_node, serve_workers};
 pub use workers::WORKERS_MAX;

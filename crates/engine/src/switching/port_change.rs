@@ -3,8 +3,13 @@
 use super::attached::SharedPort;
 use crate::port::Port;
 use fastpath_link::port_queues::{PolicingSpec, PortQueueSpec};
+use fastpath_units::Time;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
+
+/// The queues of ports that have some, by port, and since when they have them.
+pub type QueueSpecs = BTreeMap<u32, (PortQueueSpec, Time)>;
 
 /// A port that is added, removed or set while frames move. Every worker is told of every change, in
 /// the same order.

@@ -1,14 +1,10 @@
 //! Queues and policers of the ports of a running switch, as controlling threads see them.
 
 use super::control::Control;
-use super::port_change::PortChange;
+use super::port_change::{PortChange, QueueSpecs};
 use fastpath_link::port_queues::{PolicingSpec, PortQueueSpec, QueueCounters};
-use fastpath_units::Time;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// The queues of ports that have some, by port, and since when they have them.
-pub type QueueSpecs = BTreeMap<u32, (PortQueueSpec, Time)>;
 
 impl Control {
     /// Gives a port queues, or none: then frames leave as fast as the port takes them.

@@ -48,9 +48,9 @@ pub(super) fn describe(replica: &Replica, bridge: &DbRow, ports: &[PortSpec]) ->
         let selected = |column| row.column(column).uuids().filter_map(name_of).collect::<BTreeSet<_>>();
         let elsewhere = ["select_src_port", "select_dst_port"].into_iter().flat_map(|column| {
             let missing = row.column(column).uuids().filter(|port| name_of(*port).is_none());
-            missing.map(move |port| {
-                let name = replica.row("Port", port).map_or("", |port| text(port, "name"));
-                format!("{column}: port {name} is not in this bridge")
+            missing.filter_map(move |port| {
+                let name = text(replica.row("Port", port)?, "name");
+                Some(format!("{column}: port {name} is not in this bridge"))
             })
         });
         let output_port = row.column("output_port").uuids().next();
