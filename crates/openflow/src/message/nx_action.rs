@@ -373,7 +373,6 @@ fn write_stack(out: &mut Vec<u8>, subtype: u16, bits: Bits) {
         out.u16(from);
         write_header(out, named);
         out.u16(bits.width.into());
-        out.zeros(6);
     });
 }
 

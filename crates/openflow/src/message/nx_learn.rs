@@ -91,6 +91,9 @@ fn read_spec(header: u16, r: &mut ByteReader<'_>) -> Result<Spec, Fault> {
     let target = match header & TARGET {
         MATCH => Target::Match(read_bits(r, width)?),
         LOAD => Target::Load(read_bits(r, width)?),
+        OUTPUT if matches!(source, Source::Value(port) if port > 0xffff) => {
+            return Err(Fault::ActionBadArgument);
+        }
         OUTPUT => Target::Output,
         _ => return Err(Fault::ActionBadArgument),
     };

@@ -137,7 +137,9 @@ fn actions_have_the_bytes_of_open_vswitch() {
 
 #[test]
 fn actions_survive_in_openflow_1_0_too() {
-    for (text, _) in ACTIONS.into_iter().filter(|(text, _)| !text.starts_with("set_field:0x5->")) {
+    for (text, _) in
+        ACTIONS.into_iter().filter(|(text, _)| !text.starts_with("set_field:") || text.contains('/'))
+    {
         let mut written = Vec::new();
         v10::action::write(&mut written, &actions(text));
         let reader = ByteReader::new(&written, Fault::ActionBadLen);
@@ -163,7 +165,7 @@ fn fields_survive_and_have_the_numbers_of_open_vswitch() {
         ),
         (
             "tun_erspan_ver=2,tun_erspan_hwid=0xf/0x1,tun_gtpu_flags=0x30,tun_erspan_idx=7",
-            "0001 002e ffff1805 00002320 02 ffff1d06 00002320 01 01 ffff1e05 00002320 30 ffff1608 00002320 00000007 0000",
+            "0001 002c ffff1805 00002320 02 ffff1d06 00002320 01 01 ffff1e05 00002320 30 ffff1608 00002320 00000007 00000000",
         ),
         (
             "dl_type=0x894f,nsh_mdtype=1,nsh_spi=0x1234,nsh_c1=0x44/0xff",
