@@ -13,6 +13,7 @@ use fastpath_conntrack::{
     tcp_flags,
 };
 use fastpath_units::{Duration, Rng, Time};
+#[expect(clippy::disallowed_types, reason = "compared with; nothing iterates over it")]
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -174,6 +175,7 @@ fn map(bencher: Bencher<'_, '_>, count: u64) {
         let FlowTuple { src, dst, src_port, dst_port, .. } = tuple(number);
         (src as u64 | u64::from(src_port) << 32, dst as u64 | u64::from(dst_port) << 32)
     };
+    #[expect(clippy::disallowed_types, reason = "compared with; nothing iterates over it")]
     let mut map: HashMap<(u64, u64), MemoryLine, BuildHasherDefault<Products>> = HashMap::default();
     map.extend((0..count).map(|number| (key(number), MemoryLine([1; 8]))));
     let mut rng = Rng::new(1);

@@ -45,7 +45,7 @@ impl SequenceShifts {
         *self == SequenceShifts::default()
     }
 
-    /// Notes that a segment of a direction got so many bytes more. A segment that was changed before
+    /// Notes that a segment of a direction got `more` bytes more. A segment that was changed before
     /// counts once.
     pub(crate) fn add(&mut self, is_reply: bool, seq: u32, more: i32) {
         let shift = &mut self.0[usize::from(is_reply)];

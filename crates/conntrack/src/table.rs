@@ -238,7 +238,7 @@ impl Conntrack {
         self.finish(id, is_reply, state, (packet, request))
     }
 
-    /// Returns whether the connections are so many that most are not in the cache.
+    /// Returns whether the connections are more than the cache holds.
     pub fn is_large(&self) -> bool {
         self.connections.len() >= LARGE
     }

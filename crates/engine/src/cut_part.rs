@@ -3,9 +3,9 @@
 
 use crate::clock::Clock;
 use crate::lateness::{LatenessPolicy, Releases};
-use crate::mail::{Post, Posted};
 use crate::worker_clock::WorkerClock;
 use fastpath_net::{Crossings, EdgeId, Network, Observer, Partition, PipeId, Reason};
+use fastpath_port::mail::{Post, Posted};
 use fastpath_spec::{Late, Topology};
 use fastpath_units::{Duration, Time};
 

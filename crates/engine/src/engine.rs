@@ -15,7 +15,6 @@ use crate::kernel_log::KernelLog;
 use crate::lateness::{self, LatenessPolicy};
 use crate::layout::{LayoutNeeds, layout};
 use crate::link_capture::LinkCapture;
-use crate::mail::{MailRoom, Post};
 use crate::node_switch::NodeSwitch;
 use crate::open_ports::{OpenPorts, PortsLater};
 use crate::packet_log::{self, LogQueue, LogThread};
@@ -31,6 +30,7 @@ use fastpath_net::flows::FlowTable;
 use fastpath_net::packet_log::{FrameNumbers, PacketLog};
 use fastpath_net::sample::Sample;
 use fastpath_net::{EdgeId, FramePool, LinkChange, Network, Observer, Part, Partition};
+use fastpath_port::mail::{MailRoom, Post};
 use fastpath_spec::{
     DataPathChoice, EngineSettings, Idle, Late, LinkId, Node, NodeId, Topology, TraceAction, Workers,
 };

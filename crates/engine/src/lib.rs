@@ -55,7 +55,6 @@ mod kernel_log;
 mod lateness;
 mod layout;
 mod link_capture;
-mod mail;
 mod node_switch;
 mod open_ports;
 mod packet_log;

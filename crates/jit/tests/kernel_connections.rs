@@ -74,10 +74,16 @@ impl KernelRouter {
     fn new(test: &str) -> Option<KernelRouter> {
         let skip = |why: &str| println!("SKIPPED {test}: {why}");
         if let Err(error) = unshare(CloneFlags::CLONE_NEWNET) {
-            return Some(skip(&format!("a network namespace: {error}"))).and(None);
+            skip(&format!("a network namespace: {error}"));
+            return None;
         }
         let taps = [Tap::open("t0"), Tap::open("t1")];
-        let [Ok(a), Ok(b)] = taps else { return Some(skip("TAP interfaces are not permitted")).and(None) };
+        let [Ok(a), Ok(b)] = taps else {
+            {
+                skip("TAP interfaces are not permitted");
+                return None;
+            }
+        };
         let mut shell = Command::new("sh")
             .args(["-c", SET_UP])
             .stdin(Stdio::piped())
@@ -88,7 +94,8 @@ impl KernelRouter {
         let output = shell.wait_with_output().ok()?;
         if !output.status.success() {
             let why = String::from_utf8_lossy(&output.stderr).into_owned();
-            return Some(skip(&format!("nftables with ct (nft, ip): {why}"))).and(None);
+            skip(&format!("nftables with ct (nft, ip): {why}"));
+            return None;
         }
         Some(KernelRouter([a, b]))
     }
@@ -312,7 +319,7 @@ impl Peers {
             _ => ACK,
         };
         let far = [1, 1000, 70_000, 5_000_000];
-        let by = far[rng.below(4) as usize] as i32 * [1, -1][rng.below(2) as usize];
+        let by = far[rng.below(4) as usize] * [1, -1][rng.below(2) as usize];
         let before = self.seq;
         let mut segment = self.segment(rng.below(2) as usize, flags, 0);
         let what = rng.below(4);
@@ -383,7 +390,7 @@ fn ordinary_conversations_have_the_states_of_the_kernel() {
     println!("{seen:?}");
 }
 
-/// Why the kernel may have another state for a segment after so many of its connection.
+/// Why the kernel may have another state for a segment after this many of its connection.
 fn reason(before: u64, segment: &PeerSegment, has_odd_numbers: bool) -> Option<&'static str> {
     match segment.flags {
         _ if before == 0 => Some("here any segment but SYN with ACK is taken up, there only SYN and ACK"),

@@ -31,7 +31,7 @@ pub const COVERED: [f64; 2] = [0.90, 0.99];
 
 /// A shape of costs: ns by frame size and steps.
 #[derive(Clone, Copy)]
-pub struct Family {
+pub struct TermFamily {
     /// Its name.
     pub name: &'static str,
     /// The cost.
@@ -43,15 +43,24 @@ fn beyond(x: f64, bend: f64) -> f64 {
 }
 
 /// The families.
-pub const FAMILIES: [Family; 8] = [
-    Family { name: "straight", cost: |p, h| 38.6 + 0.101 * p + 4.07 * h },
-    Family { name: "bend", cost: |p, h| 30.0 + 0.2 * p - 0.15 * beyond(p, 256.0) + 4.0 * h },
-    Family { name: "product", cost: |p, h| 30.0 + 0.1 * p + 4.0 * h + 0.002 * p * h },
-    Family { name: "cache lines", cost: |p, h| 20.0 + 5.0 * (p / 64.0).ceil() + 4.0 * h },
-    Family { name: "logarithm", cost: |p, h| 20.0 + 9.0 * (p / 64.0).ln() + 0.05 * p + 4.0 * h.powf(0.8) },
-    Family { name: "power", cost: |p, h| 15.0 + 1.2 * p.powf(0.6) + 5.0 * h.powf(0.9) },
-    Family { name: "cache step", cost: |p, h| 30.0 + 0.1 * p + 4.0 * h + if h > 15.0 { 25.0 } else { 0.0 } },
-    Family { name: "saturation", cost: |p, h| 25.0 + 80.0 * p / (p + 400.0) + 6.0 * h / (1.0 + h / 60.0) },
+pub const FAMILIES: [TermFamily; 8] = [
+    TermFamily { name: "straight", cost: |p, h| 38.6 + 0.101 * p + 4.07 * h },
+    TermFamily { name: "bend", cost: |p, h| 30.0 + 0.2 * p - 0.15 * beyond(p, 256.0) + 4.0 * h },
+    TermFamily { name: "product", cost: |p, h| 30.0 + 0.1 * p + 4.0 * h + 0.002 * p * h },
+    TermFamily { name: "cache lines", cost: |p, h| 20.0 + 5.0 * (p / 64.0).ceil() + 4.0 * h },
+    TermFamily {
+        name: "logarithm",
+        cost: |p, h| 20.0 + 9.0 * (p / 64.0).ln() + 0.05 * p + 4.0 * h.powf(0.8),
+    },
+    TermFamily { name: "power", cost: |p, h| 15.0 + 1.2 * p.powf(0.6) + 5.0 * h.powf(0.9) },
+    TermFamily {
+        name: "cache step",
+        cost: |p, h| 30.0 + 0.1 * p + 4.0 * h + if h > 15.0 { 25.0 } else { 0.0 },
+    },
+    TermFamily {
+        name: "saturation",
+        cost: |p, h| 25.0 + 80.0 * p / (p + 400.0) + 6.0 * h / (1.0 + h / 60.0),
+    },
 ];
 
 /// How well fits to samples of one size predict the new points of a family.
@@ -75,7 +84,7 @@ pub fn families(samples: u64, seed: u64) -> Result<Vec<FamilyFigure>, FitError> 
     let mut figures = Vec::new();
     for (i, family) in FAMILIES.iter().enumerate() {
         for sample in SAMPLES {
-            let [mut chosen, mut fixed] = [Tally::default(), Tally::default()];
+            let [mut chosen, mut fixed] = [CoverageTally::default(), CoverageTally::default()];
             for trial in 0..samples {
                 let mut rng = Rng::stream(seed, ((i as u64) << 32) | (trial << 8) | sample as u64);
                 let [fitted, new] = draw(family, sample, &mut rng)?;
@@ -90,7 +99,7 @@ pub fn families(samples: u64, seed: u64) -> Result<Vec<FamilyFigure>, FitError> 
 }
 
 /// Draws a sample, and as many new points of the same grid as are left, all with noise.
-fn draw(family: &Family, sample: usize, rng: &mut Rng) -> Result<[Table; 2], FitError> {
+fn draw(family: &TermFamily, sample: usize, rng: &mut Rng) -> Result<[Table; 2], FitError> {
     let mut grid: Vec<(f64, f64)> = SIZES.iter().flat_map(|p| STEPS.iter().map(move |h| (*p, *h))).collect();
     for i in (1..grid.len()).rev() {
         grid.swap(i, rng.below(i as u64 + 1) as usize);
@@ -110,13 +119,13 @@ fn draw(family: &Family, sample: usize, rng: &mut Rng) -> Result<[Table; 2], Fit
 
 /// What was seen of some terms.
 #[derive(Default)]
-struct Tally {
+struct CoverageTally {
     inside: usize,
     widths: Vec<f64>,
     errors: Vec<f64>,
 }
 
-impl Tally {
+impl CoverageTally {
     fn add(&mut self, fitted: &Table, new: &Table, terms: &str) -> Result<(), FitError> {
         let options = FitOptions { weighting: Weighting::Relative, ..FitOptions::default() };
         let model = fit(fitted, "T_ns", terms, &options)?.model();

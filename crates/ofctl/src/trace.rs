@@ -6,7 +6,7 @@ use fastpath_switch::connections::CtState;
 use fastpath_switch::field::FIELDS;
 use fastpath_switch::meter::MeterResult;
 use fastpath_switch::normal::ForwardingDecision;
-use fastpath_switch::trace::{Lookup, Step, Trace, TraceEvent};
+use fastpath_switch::trace::{Lookup, Trace, TraceEvent, TraceStep};
 use fastpath_switch::{ConnectionFields, Field, FieldMatch, Instructions, Key, Match};
 use std::fmt::Write;
 
@@ -25,7 +25,7 @@ pub fn print_trace(trace: &Trace) -> String {
     };
     // What flows do after their actions, until those have ended: by depth.
     let mut waiting: Vec<(usize, String)> = Vec::new();
-    for Step { depth, event } in &trace.steps {
+    for TraceStep { depth, event } in &trace.steps {
         if matches!(event, TraceEvent::Lookup(_) | TraceEvent::ActionSet) {
             while let Some((depth, rest)) = waiting.pop_if(|(other, _)| *other >= *depth) {
                 line(depth + 1, &rest);

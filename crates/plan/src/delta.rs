@@ -34,12 +34,12 @@ pub struct Delta {
     /// The tuple of each mask, by the hash of the mask or the next free number.
     by_mask: Arc<BTreeMap<u64, usize>>,
     /// In the order of the changes. A later change of a rank replaces the earlier one.
-    changes: Shelf<Arc<Change>>,
+    changes: Shelf<Arc<RuleChange>>,
 }
 
 /// A change of a rank.
 #[derive(Debug)]
-pub(super) struct Change {
+pub(super) struct RuleChange {
     pub(super) rank: Rank,
     /// The rule; `None` if it was removed.
     pub(super) rule: Option<Rule>,
@@ -86,11 +86,12 @@ impl Delta {
         let slot = self.changes.len() as u32;
         let priority = rank.priority();
         let behind = OnceLock::new();
-        let change = Arc::new(Change { rank, rule, behind, earlier: earlier.map_or(NONE, |(_, slot)| slot) });
+        let change =
+            Arc::new(RuleChange { rank, rule, behind, earlier: earlier.map_or(NONE, |(_, slot)| slot) });
         if let Err(change) = self.changes.try_push(change) {
             // Another clone was changed since: its entries must not be mixed with those of this
             // one.
-            let Change { rank, rule, .. } = &*change;
+            let RuleChange { rank, rule, .. } = &*change;
             let (rank, rule) = (rank.clone(), rule.clone());
             *self = self.copy();
             return self.note(rank, rule);
@@ -127,7 +128,7 @@ impl Delta {
     }
 
     /// Returns the change of a rank.
-    pub(super) fn change(&self, rank: &Rank) -> Option<&Change> {
+    pub(super) fn change(&self, rank: &Rank) -> Option<&RuleChange> {
         let terms = rank.matching().terms();
         let tuple = &self.tuples[self.tuple_of(terms)?];
         let tag = tag_of(hash_of(terms.iter().map(|term| term.value)));
@@ -136,7 +137,7 @@ impl Delta {
     }
 
     /// Returns the latest change of every changed rank, in no order that means anything.
-    pub(super) fn latest(&self) -> impl Iterator<Item = &Change> {
+    pub(super) fn latest(&self) -> impl Iterator<Item = &RuleChange> {
         let entries = self.tuples.iter().flat_map(|tuple| tuple.index.all());
         entries.filter_map(|slot| Some(self.known(slot)?.1))
     }
@@ -163,7 +164,7 @@ impl Delta {
     }
 
     /// Returns the latest change that this clone knows of the rank of a slot, and its slot.
-    fn known(&self, mut slot: u32) -> Option<(u32, &Change)> {
+    fn known(&self, mut slot: u32) -> Option<(u32, &RuleChange)> {
         while slot as usize >= self.len() {
             slot = self.changes.get_any(slot as usize)?.earlier;
             if slot == NONE {
@@ -297,7 +298,7 @@ mod tests {
 
     /// The serial numbers of the ranks, as a clone sees them; 0 for a removed one.
     fn seen(delta: &Delta, ranks: u128) -> Vec<Option<u64>> {
-        let serial = |change: &Change| change.rule.as_ref().map_or(0, |rule| rule.serial);
+        let serial = |change: &RuleChange| change.rule.as_ref().map_or(0, |rule| rule.serial);
         (0..ranks).map(|number| delta.change(&rank(number)).map(serial)).collect()
     }
 

@@ -41,7 +41,7 @@ pub use shelf::Shelf;
 pub use tree::{Tree, TreeNode};
 pub use trie::{KeyBits, Trie};
 
-use delta::Change;
+use delta::RuleChange;
 use fastpath_switch::field::{Field, WORDS};
 use fastpath_switch::flow::Rank;
 use fastpath_switch::key::{Depth, Key};
@@ -324,7 +324,7 @@ impl TablePlan {
         let mut changes = changes.into_iter().peekable();
         let mut rules = Vec::with_capacity(self.rules.len() + changes.len());
         for rule in &*self.rules {
-            let is_before = |change: &&Change| change.rank < rule.rank;
+            let is_before = |change: &&RuleChange| change.rank < rule.rank;
             while let Some(change) = changes.next_if(is_before) {
                 rules.extend(change.rule.clone());
             }

@@ -1,4 +1,4 @@
-//! Ports: where frames enter and leave the engine.
+//! Ports: where frames enter and leave the engine, and the mail between its workers.
 //!
 //! ```text
 //!  memory  pcap  AF_PACKET  AF_XDP  TAP          one file each, all implement the trait Port
@@ -24,6 +24,7 @@ mod base;
 mod batches;
 mod claim;
 mod injector;
+pub mod mail;
 mod memory;
 mod merging;
 mod notice;

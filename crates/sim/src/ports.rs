@@ -78,7 +78,7 @@ impl FileValue for PortRange {
         let range = first.trim().parse().ok().zip(last.trim().parse().ok());
         let range = range.filter(|(first, last)| first <= last);
         if range.is_none() {
-            remarks.mistake(field.at, format!("'{text}' are no ports"), "write ports = \"2-3\" or \"2\"");
+            remarks.mistake(field.at, format!("'{text}' are not ports"), "write ports = \"2-3\" or \"2\"");
         }
         range.map(|(first, last)| PortRange { first, last, at: field.at })
     }

@@ -50,7 +50,7 @@ impl Connections {
         }
     }
 
-    /// Fetches the connections of frames into the cache, if there are so many that most are not there.
+    /// Fetches the connections of frames into the cache, if there are more than it holds.
     pub fn prefetch<'a>(&self, frames: impl Iterator<Item = &'a [u8]>) {
         if !self.lock().is_large() {
             return;

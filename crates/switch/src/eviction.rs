@@ -6,15 +6,15 @@ use fastpath_units::Time;
 use std::collections::BTreeSet;
 
 /// Importance, then the time at which the flow is checked for expiry, then rank.
-type Place = (u16, Time, Rank);
+type EvictionPlace = (u16, Time, Rank);
 
 /// The flows of a table in the order of eviction. Empty while the table evicts none.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EvictionOrder {
-    flows: Option<BTreeSet<Place>>,
+    flows: Option<BTreeSet<EvictionPlace>>,
 }
 
-fn place(rank: &Rank, flow: &Flow, listed: Option<Time>) -> Place {
+fn place(rank: &Rank, flow: &Flow, listed: Option<Time>) -> EvictionPlace {
     (flow.importance, listed.unwrap_or(Time::MAX), rank.clone())
 }
 

@@ -26,7 +26,7 @@ pub const HEADER_WORDS: usize = 16;
 /// The first word of a key with fields that need no presence bit: those from number
 /// [`PRESENCE_BITS`] on.
 pub const LATER_WORDS: usize = 34;
-/// The number of presence bits. The fields after the first so many share bits with no other, and
+/// The number of presence bits. Fields from this number on share bits with no other, and
 /// are in every packet or, with NSH, beside [`Field::NshMdtype`], which is never 0.
 pub const PRESENCE_BITS: usize = 64;
 /// EtherType of a network service header (RFC 8300 §7).

@@ -40,7 +40,7 @@ const LINK: [Field; 3] = [Field::EthDst, Field::EthSrc, Field::EthType];
 #[derive(Clone, Debug)]
 pub struct Trace {
     /// What happened, in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<TraceStep>,
     /// The fields of the packet as it arrived.
     pub arrived: Key,
     /// The fields of the packet at the end of its tables; copies may have left with others.
@@ -54,7 +54,7 @@ pub struct Trace {
 
 /// A step of the path.
 #[derive(Clone, Debug)]
-pub struct Step {
+pub struct TraceStep {
     /// Resubmits, clones and groups inside each other.
     pub depth: usize,
     /// What happened.
@@ -108,7 +108,7 @@ pub struct Lookup {
 /// Collects the steps of a packet, and the bits that were looked at.
 #[derive(Debug)]
 pub(crate) struct Tracer {
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<TraceStep>,
     arrived: Key,
     /// The fields when a step was last taken.
     pub(crate) now: Key,
@@ -134,7 +134,7 @@ impl Tracer {
                 }
             }
         }
-        self.steps.push(Step { depth, event });
+        self.steps.push(TraceStep { depth, event });
     }
 
     /// Looks at the bits of a table that decide which of its flows a packet matches.

@@ -31,10 +31,10 @@ impl Render for QueueOutput {
 }
 
 /// A row: its name, its unit, its value.
-type Row = (String, &'static str, Option<Estimate>);
+type QueueRow = (String, &'static str, Option<Estimate>);
 
-fn rows(figures: &QueueFigures) -> Vec<Row> {
-    let mut rows: Vec<Row> = [
+fn rows(figures: &QueueFigures) -> Vec<QueueRow> {
+    let mut rows: Vec<QueueRow> = [
         ("utilisation", "", figures.utilisation),
         ("throughput", "/s", figures.throughput_per_s),
         ("lost share", "", figures.lost),
@@ -62,14 +62,14 @@ fn figures(
 ) -> io::Result<()> {
     let [exact, simulated] = [formula, simulation].map(|figures| figures.map(rows).unwrap_or_default());
     // Formulas may leave out the percentiles; the simulation has all rows.
-    let names: &[Row] = if simulated.is_empty() { &exact } else { &simulated };
+    let names: &[QueueRow] = if simulated.is_empty() { &exact } else { &simulated };
     let mut table = match (formula, simulation) {
         (Some(_), Some(_)) => print::table([title, "formula", "simulated [95 % interval]"]),
         (Some(_), None) => print::table([title, "formula"]),
         _ => print::table([title, "simulated [95 % interval]"]),
     };
     for (name, unit, _) in names {
-        let cell = |rows: &[Row]| {
+        let cell = |rows: &[QueueRow]| {
             let value = rows.iter().find(|row| row.0 == *name).and_then(|row| row.2);
             value.map_or(String::new(), |value| in_unit(value, unit))
         };

@@ -4,7 +4,7 @@ use super::accounting::{Counts, SwitchAccounting, WorkerSummary};
 use super::attached::{SharedPort, SwitchPort};
 use super::packet_ins::{PacketInLimit, PacketIns, QueuedPacketIn};
 use super::port_change::{PortChange, QueueSpecs};
-use super::workers::{WorkerReport, Workers};
+use super::workers::{SwitchWorkers, WorkerReport};
 use crate::clock::Clock;
 use crate::port::Port;
 use fastpath_link::port_queues::QueueCounters;
@@ -46,7 +46,7 @@ pub(super) struct Shared {
     pub(super) core: Mutex<Core>,
     /// Locked for moments only, also while the core is.
     exchange: Mutex<Exchange>,
-    pub(super) workers: Workers,
+    pub(super) workers: SwitchWorkers,
     /// Number of controlling threads that wait for the lock. The worker lets them go first between
     /// bursts.
     waiting: AtomicUsize,
@@ -142,7 +142,7 @@ impl Control {
         let shared = Shared {
             core: Mutex::new(core),
             exchange: Mutex::new(exchange),
-            workers: Workers::new(workers)?,
+            workers: SwitchWorkers::new(workers)?,
             waiting: AtomicUsize::new(0),
             burst_waits: AtomicBool::new(false),
             wake: OnceLock::new(),

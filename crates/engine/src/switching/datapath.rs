@@ -60,12 +60,12 @@ struct PortTable {
     /// The places of ports with numbers from [`LOW`] on.
     high: BTreeMap<u32, usize>,
     pool: FramePool,
-    tally: Tally,
+    tally: BurstTally,
 }
 
 /// What a worker has counted and not reported yet.
 #[derive(Default)]
-struct Tally {
+struct BurstTally {
     counts: Counts,
     /// What ports sent and dropped, and frames that were dropped before a port, in all.
     moved: (u64, u64),
@@ -91,7 +91,13 @@ impl AttachedPort {
         AttachedPort { shared, backlog, is_watched: false, has_no_fd: false }
     }
 
-    fn put(&mut self, worker: usize, pool: &mut FramePool, tally: &mut Tally, frame: (Time, u32, Frame)) {
+    fn put(
+        &mut self,
+        worker: usize,
+        pool: &mut FramePool,
+        tally: &mut BurstTally,
+        frame: (Time, u32, Frame),
+    ) {
         let (now, queue, frame) = frame;
         if self.shared.has_queues()
             && self.shared.is_open()
@@ -110,7 +116,7 @@ impl AttachedPort {
     }
 
     /// Queues a frame that has left the queues.
-    fn put_last(&mut self, pool: &mut FramePool, tally: &mut Tally, frame: Frame) {
+    fn put_last(&mut self, pool: &mut FramePool, tally: &mut BurstTally, frame: Frame) {
         if self.shared.is_open() && self.backlog.len() < BACKLOG_MAX {
             self.backlog.push_back(frame);
         } else {
@@ -119,7 +125,7 @@ impl AttachedPort {
     }
 
     /// Moves what may leave the queues, on the owner.
-    fn pop_queues(&mut self, pool: &mut FramePool, tally: &mut Tally, now: Time) {
+    fn pop_queues(&mut self, pool: &mut FramePool, tally: &mut BurstTally, now: Time) {
         let shared = Arc::clone(&self.shared);
         let mut queues = shared.queues();
         let Some(queues) = queues.as_mut() else { return };
@@ -137,7 +143,7 @@ impl AttachedPort {
     fn set_queues(
         &mut self,
         pool: &mut FramePool,
-        tally: &mut Tally,
+        tally: &mut BurstTally,
         (now, queues): (Time, Option<PortQueues<QueuedFrame>>),
     ) {
         if let Some(mut old) = self.shared.set_queues(queues) {
@@ -153,7 +159,7 @@ impl AttachedPort {
     }
 
     /// Drops a frame that the port does not take.
-    fn refuse(&self, pool: &mut FramePool, tally: &mut Tally, frame: QueuedFrame) {
+    fn refuse(&self, pool: &mut FramePool, tally: &mut BurstTally, frame: QueuedFrame) {
         tally.moved.1 += 1;
         let refused = tally.refused.entry(self.shared.number).or_default();
         *refused = (refused.0 + 1, refused.1 + frame.len() as u64);
@@ -218,7 +224,7 @@ impl Datapath {
                 places: Vec::new(),
                 high: BTreeMap::new(),
                 pool: FramePool::new(memory),
-                tally: Tally::default(),
+                tally: BurstTally::default(),
             },
             burst: Burst::new(),
             out: Outbox::default(),
@@ -593,7 +599,11 @@ impl PortTable {
     }
 
     /// Calls `change` with a port of which this worker is the owner.
-    fn of_owner(&mut self, number: u32, change: impl FnOnce(&mut AttachedPort, &mut FramePool, &mut Tally)) {
+    fn of_owner(
+        &mut self,
+        number: u32,
+        change: impl FnOnce(&mut AttachedPort, &mut FramePool, &mut BurstTally),
+    ) {
         let PortTable { worker, attached, pool, tally, .. } = self;
         let own = |one: &&mut AttachedPort| one.shared.number == number && one.shared.owner == *worker;
         if let Some(attached) = attached.iter_mut().find(own) {

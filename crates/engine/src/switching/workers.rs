@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub const WORKERS_MAX: usize = 64;
 
 /// The parts of all workers.
-pub(super) struct Workers(Box<[WorkerPart]>);
+pub(super) struct SwitchWorkers(Box<[WorkerPart]>);
 
 /// The part of one worker, on cache lines of its own.
 #[repr(align(128))]
@@ -42,14 +42,14 @@ pub(super) struct WorkerReport {
     pub(super) polled: Vec<u32>,
 }
 
-impl Workers {
+impl SwitchWorkers {
     /// The operating system refuses a descriptor.
-    pub(super) fn new(count: NonZeroUsize) -> io::Result<Workers> {
+    pub(super) fn new(count: NonZeroUsize) -> io::Result<SwitchWorkers> {
         let part = |_| {
             let (turns, report) = (AtomicU64::new(0), Mutex::default());
             Ok(WorkerPart { turns, bell: Bell::new()?, report })
         };
-        Ok(Workers((0..count.get()).map(part).collect::<io::Result<_>>()?))
+        Ok(SwitchWorkers((0..count.get()).map(part).collect::<io::Result<_>>()?))
     }
 
     pub(super) fn count(&self) -> usize {
@@ -79,7 +79,7 @@ impl Workers {
         fence(Ordering::SeqCst);
     }
 
-    /// Ends what [`Workers::begin_turn`] began.
+    /// Ends what [`SwitchWorkers::begin_turn`] began.
     pub(super) fn end_turn(&self, worker: usize) {
         self.0[worker].turns.fetch_add(1, Ordering::Release);
     }

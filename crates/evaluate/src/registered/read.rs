@@ -18,7 +18,7 @@ pub(super) fn predictions(text: &str) -> Result<Vec<RegisteredPrediction>, Mista
     let table = table.unwrap_or_default();
     let mut top = Fields::new("a file of predictions", 0, &table);
     for mut fields in top.tables("prediction", "a prediction", &mut remarks) {
-        let mut reader = Reader { fields: &mut fields, remarks: &mut remarks };
+        let mut reader = RegisteredReader { fields: &mut fields, remarks: &mut remarks };
         let found = reader.prediction();
         let at = reader.place("id");
         fields.finish(&mut remarks);
@@ -48,7 +48,7 @@ pub(super) fn results(
         document::toml(text, "a file of results", "write [[result]]", &mut remarks).unwrap_or_default();
     let mut top = Fields::new("a file of results", 0, &table);
     for mut fields in top.tables("result", "a result", &mut remarks) {
-        let mut reader = Reader { fields: &mut fields, remarks: &mut remarks };
+        let mut reader = RegisteredReader { fields: &mut fields, remarks: &mut remarks };
         let found = reader.result();
         let [id_at, date_at] = ["prediction", "date"].map(|key| reader.place(key));
         fields.finish(&mut remarks);
@@ -80,12 +80,12 @@ pub(super) fn results(
 }
 
 /// Reads the keys of one table.
-struct Reader<'r, 'd, 't> {
+struct RegisteredReader<'r, 'd, 't> {
     fields: &'r mut Fields<'d>,
     remarks: &'r mut Remarks<'t>,
 }
 
-impl Reader<'_, '_, '_> {
+impl RegisteredReader<'_, '_, '_> {
     fn prediction(&mut self) -> Option<RegisteredPrediction> {
         let [id, model, quantity, unit, column] = [
             ("id", "pipeline-64"),
@@ -165,7 +165,7 @@ impl Reader<'_, '_, '_> {
             text.len() == 10 && matches!(parts[..], [Some(2000..=2999), Some(1..=12), Some(1..=31)]);
         if !is_date {
             let at = self.place("date");
-            self.remarks.mistake(at, format!("'{text}' is no day"), "write it as \"2026-11-27\"");
+            self.remarks.mistake(at, format!("'{text}' is not a day"), "write it as \"2026-11-27\"");
         }
         is_date.then_some(text)
     }
@@ -175,7 +175,7 @@ impl Reader<'_, '_, '_> {
         let is_known = text.starts_with(COMMAND) && !text.contains(['|', '>', ';', '&', '"', '\'']);
         if !is_known {
             let at = self.place("command");
-            let what = format!("'{text}' is no measurement of this program");
+            let what = format!("'{text}' is not a measurement of this program");
             self.remarks.mistake(
                 at,
                 what,
@@ -246,9 +246,9 @@ tool = '0.1.0'
         assert_eq!(predictions(PREDICTION).expect("no mistakes").len(), 1);
         for (from, to, said) in [
             ("id = 'a'\n", "", "2:1: id is missing: write id = \"pipeline-64\""),
-            ("'2026-01-02'", "'yesterday'", "3:8: 'yesterday' is no day: write it as \"2026-11-27\""),
-            ("'2026-01-02'", "'2026-13-02'", "is no day"),
-            ("'fastpath measure pipeline --size 64'", "'rm -r /'", "7:11: 'rm -r /' is no measurement"),
+            ("'2026-01-02'", "'yesterday'", "3:8: 'yesterday' is not a day: write it as \"2026-11-27\""),
+            ("'2026-01-02'", "'2026-13-02'", "is not a day"),
+            ("'fastpath measure pipeline --size 64'", "'rm -r /'", "7:11: 'rm -r /' is not a measurement"),
             ("low = 45.5", "low = 51", "50 is not between low = 51 and high = 55"),
             ("value = 50", "value = 'fifty'", "value is text"),
             ("unit = 'ns'", "unit = ' '", "unit is empty"),

@@ -5,7 +5,7 @@ use fastpath_jit::Compiled;
 use fastpath_ofctl::{self as ofctl, Described, PortNames};
 use fastpath_plan::{Plan, Subtable, TablePlan};
 use fastpath_switch::outcome::{DropReason, Learned, PacketOutcome};
-use fastpath_switch::trace::{Lookup, Step, Trace, TraceEvent};
+use fastpath_switch::trace::{Lookup, Trace, TraceEvent, TraceStep};
 use fastpath_switch::{Action, ConnectionFields, Port, Switch, interp, port};
 use fastpath_units::Time;
 use serde_json::{Value, json};
@@ -246,14 +246,14 @@ impl PacketPath {
 
 /// Returns the lookups of a path, and how deep each is in others.
 fn lookups(trace: &Trace) -> impl Iterator<Item = (usize, &Lookup)> {
-    trace.steps.iter().filter_map(|Step { depth, event }| match event {
+    trace.steps.iter().filter_map(|TraceStep { depth, event }| match event {
         TraceEvent::Lookup(lookup) => Some((*depth, &**lookup)),
         _ => None,
     })
 }
 
 /// Returns a step of a path as JSON.
-fn step_json(Step { depth, event }: &Step) -> Value {
+fn step_json(TraceStep { depth, event }: &TraceStep) -> Value {
     let kind = match event {
         TraceEvent::Lookup(_) => "lookup",
         TraceEvent::Action(_) => "action",

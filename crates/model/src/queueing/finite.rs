@@ -5,7 +5,7 @@
 //! §5.1.7.)
 
 use super::formula::{QueueError, SERVERS_MAX, positive};
-use super::spread::{Spread, Times};
+use super::spread::{LawSpread, Times};
 
 /// Maximum number of places of a queue with exponential services, and of sources.
 pub const PLACES_MAX: u32 = 100_000;
@@ -152,7 +152,7 @@ pub fn mg1k(arrival: f64, service: Times, places: u32) -> Result<Finite, QueueEr
 
 /// Returns the probabilities to find n = 0 … `count`−1 customers in M/D/1.
 pub(super) fn md1_states(load: f64, count: usize) -> Vec<f64> {
-    let service = Times { mean: load, spread: Spread::Constant };
+    let service = Times { mean: load, spread: LawSpread::Constant };
     let more = arrivals_exceed(1.0, service, count).expect("constant times are a distribution");
     departure_states(&more, count, 1.0 - load)
 }
@@ -162,21 +162,21 @@ fn arrivals_exceed(arrival: f64, service: Times, count: usize) -> Result<Vec<f64
     let load = arrival * service.mean;
     let phases = |p: f64| move |n: usize| p.powf(n as f64 + 1.0);
     Ok(match service.spread {
-        Spread::Constant => {
+        LawSpread::Constant => {
             (0..count).map(|n| statrs::function::gamma::gamma_lr(n as f64 + 1.0, load)).collect()
         }
-        Spread::Exponential => (0..count).map(phases(load / (1.0 + load))).collect(),
+        LawSpread::Exponential => (0..count).map(phases(load / (1.0 + load))).collect(),
         // Negative binomial: more than n arrivals before `k` ends of phases.
-        Spread::Erlang(k) => {
+        LawSpread::Erlang(k) => {
             let p = load / (load + f64::from(k));
             (0..count).map(|n| statrs::function::beta::beta_reg(n as f64 + 1.0, f64::from(k), p)).collect()
         }
-        Spread::Hyper(_) => {
+        LawSpread::Hyper(_) => {
             let [a, b] = service.spread.hyper_phases().map(|(p, mean)| (p, mean * load));
             let phase = |(p, load): (f64, f64), n: usize| p * (load / (1.0 + load)).powf(n as f64 + 1.0);
             (0..count).map(|n| phase(a, n) + phase(b, n)).collect()
         }
-        Spread::Variation(_) => {
+        LawSpread::Variation(_) => {
             return Err(QueueError::Refused(
                 "a queue of limited places depends on more than the variation of the services: write constant, exponential, erlang:K or hyper:CV2 instead of cv2".to_owned(),
             ));
@@ -240,14 +240,14 @@ mod tests {
                 close(x, y);
             }
             let erlang =
-                mg1k(load, Times { mean: 1.0, spread: Spread::Erlang(1) }, places).expect("in range");
+                mg1k(load, Times { mean: 1.0, spread: LawSpread::Erlang(1) }, places).expect("in range");
             close(erlang.in_system, b.in_system);
         }
     }
 
     #[test]
     fn with_many_places_m_g_1_k_has_the_mean_of_m_g_1() {
-        for spread in [Spread::Constant, Spread::Erlang(4), Spread::Hyper(3.0)] {
+        for spread in [LawSpread::Constant, LawSpread::Erlang(4), LawSpread::Hyper(3.0)] {
             let finite = mg1k(0.7, Times { mean: 1.0, spread }, 600).expect("in range");
             let infinite = mg1(0.7, 1.0, spread.variation()).expect("stable");
             assert!((finite.sojourn / infinite.sojourn - 1.0).abs() < 1e-9, "{spread}");
@@ -271,7 +271,7 @@ mod tests {
     fn nonsense_is_refused_with_what_to_write() {
         let few = mmck(1.0, 1.0, 4, 3).expect_err("fewer places than servers").to_string();
         assert_eq!(few, "places (they include those in service) 3: write a number from 4 to 100000");
-        let variation = mg1k(1.0, Times { mean: 0.5, spread: Spread::Variation(1.0) }, 3);
+        let variation = mg1k(1.0, Times { mean: 0.5, spread: LawSpread::Variation(1.0) }, 3);
         assert!(variation.expect_err("no distribution").to_string().contains("write constant, exponential"));
     }
 }

@@ -4,7 +4,7 @@
 //! (Kleinrock, *Queueing Systems* I, 1975; Buzen, CACM 16(9), 1973; Reiser & Lavenberg, JACM 27(2),
 //! 1980.) Rates are per any unit of time, times in the same unit.
 
-use super::spread::{Spread, Times};
+use super::spread::{LawSpread, Times};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -159,7 +159,7 @@ pub fn gm1(gaps: Times, service: f64) -> Result<(Steady, f64), QueueError> {
     if load >= 1.0 {
         return Err(QueueError::Unstable { load });
     }
-    if let Spread::Variation(_) = gaps.spread {
+    if let LawSpread::Variation(_) = gaps.spread {
         return Err(QueueError::Refused(
             "G/M/1 depends on more than the variation of the gaps: write constant, exponential, erlang:K or hyper:CV2 instead of cv2".to_owned(),
         ));
@@ -282,13 +282,13 @@ mod tests {
 
     #[test]
     fn g_m_1_is_m_m_1_with_poisson_arrivals_and_d_m_1_by_its_root() {
-        let (q, sigma) = gm1(Times { mean: 1.0 / 0.8, spread: Spread::Exponential }, 1.0).expect("stable");
+        let (q, sigma) = gm1(Times { mean: 1.0 / 0.8, spread: LawSpread::Exponential }, 1.0).expect("stable");
         close(sigma, 0.8);
         close(q.wait, mm1(0.8, 1.0).expect("stable").wait);
         // D/M/1 at load 0.5: σ = exp(−2(1−σ)) = 0.203188.
-        let (_, sigma) = gm1(Times { mean: 2.0, spread: Spread::Constant }, 1.0).expect("stable");
+        let (_, sigma) = gm1(Times { mean: 2.0, spread: LawSpread::Constant }, 1.0).expect("stable");
         assert!((sigma - 0.203_188).abs() < 1e-6, "{sigma}");
-        assert!(gm1(Times { mean: 1.0, spread: Spread::Constant }, 1.0).is_err());
+        assert!(gm1(Times { mean: 1.0, spread: LawSpread::Constant }, 1.0).is_err());
     }
 
     #[test]

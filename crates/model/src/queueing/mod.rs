@@ -25,7 +25,7 @@ pub use formula::{
 };
 pub use simulate::{SimulationOptions, simulate};
 pub use solve::solve;
-pub use spread::{Spread, Times};
+pub use spread::{LawSpread, Times};
 pub use system::{
     Evidence, Percentile, PriorityClass, QueueAnswer, QueueFigures, QueueOutput, QueuePart, Queueing,
     ServerGroup,

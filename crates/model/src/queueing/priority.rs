@@ -99,7 +99,7 @@ fn check(classes: &[Rank], servers: u32) -> Result<f64, QueueError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queueing::{Spread, mg1, mm1};
+    use crate::queueing::{LawSpread, mg1, mm1};
 
     fn close(a: f64, b: f64) {
         assert!((a - b).abs() <= 1e-9 * b.abs().max(1.0), "{a} {b}");
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn priorities_conserve_work() {
         // Σ ρ_k·W_k does not depend on the order (Kleinrock 1965).
-        let spreads = [Spread::Constant, Spread::Hyper(3.0), Spread::Erlang(2)];
+        let spreads = [LawSpread::Constant, LawSpread::Hyper(3.0), LawSpread::Erlang(2)];
         let classes: Vec<Rank> =
             spreads.iter().zip([1.0, 0.5, 2.0]).map(|(s, mean)| (0.25, Times { mean, spread: *s })).collect();
         let sum = |classes: &[Rank]| -> f64 {
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn one_class_is_the_queue_without_priorities() {
-        let service = Times { mean: 0.5, spread: Spread::Erlang(3) };
+        let service = Times { mean: 0.5, spread: LawSpread::Erlang(3) };
         for preemption in [Preemption::None, Preemption::Resume] {
             close(
                 single(&[(1.2, service)], preemption).expect("stable")[0].wait,

@@ -6,7 +6,7 @@ use super::finite::{Finite, mg1k, mmck, repair};
 use super::formula::{Closed, QueueError, SERVERS_MAX, Steady, erlang_c, gm1, mg1, mmc, steady};
 use super::percentile::{Md1Waits, Tails, mmc_sojourn_exceeds, quantile};
 use super::priority::{self, Preemption};
-use super::spread::{Spread, Times};
+use super::spread::{LawSpread, Times};
 use super::system::{
     Evidence, Percentile, PriorityClass, QueueAnswer, QueueFigures, QueuePart, Queueing, ServerGroup,
 };
@@ -135,7 +135,7 @@ fn single(gaps: Times, group: ServerGroup, percents: &[f64]) -> Result<QueueAnsw
     if is_poisson && servers == 1 {
         let q = mg1(arrival, service.mean, service.spread.variation())?;
         let wait = |p: f64| {
-            let waits = Md1Waits::new(q.utilisation, p).filter(|_| service.spread == Spread::Constant)?;
+            let waits = Md1Waits::new(q.utilisation, p).filter(|_| service.spread == LawSpread::Constant)?;
             Some(quantile(p, 1.0, |t| waits.exceeds(t)) * service.mean)
         };
         let percentiles = percentiles(percents, wait, |p| Some(wait(p)? + service.mean));

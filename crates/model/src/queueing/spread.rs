@@ -8,7 +8,7 @@ use std::fmt;
 /// The shape of a distribution of times.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Spread {
+pub enum LawSpread {
     /// Always the mean.
     Constant,
     /// The sum of this many exponential phases: less variable than one.
@@ -28,23 +28,23 @@ pub struct Times {
     /// The mean, in any unit of time.
     pub mean: f64,
     /// The shape.
-    pub spread: Spread,
+    pub spread: LawSpread,
 }
 
-impl Spread {
+impl LawSpread {
     /// Returns the squared coefficient of variation: 0 for constant times, 1 for exponential ones.
     pub fn variation(self) -> f64 {
         match self {
-            Spread::Constant => 0.0,
-            Spread::Erlang(phases) => 1.0 / f64::from(phases),
-            Spread::Exponential => 1.0,
-            Spread::Hyper(variation) | Spread::Variation(variation) => variation,
+            LawSpread::Constant => 0.0,
+            LawSpread::Erlang(phases) => 1.0 / f64::from(phases),
+            LawSpread::Exponential => 1.0,
+            LawSpread::Hyper(variation) | LawSpread::Variation(variation) => variation,
         }
     }
 
-    /// Returns whether times can be drawn: a variation alone is no distribution.
+    /// Returns whether times can be drawn: not of a variation alone.
     pub fn is_distribution(self) -> bool {
-        !matches!(self, Spread::Variation(_))
+        !matches!(self, LawSpread::Variation(_))
     }
 
     /// Returns the phases of a hyperexponential distribution of mean 1: probability, and mean time.
@@ -56,11 +56,11 @@ impl Spread {
     /// Returns Kendall's letter.
     pub(super) fn letter(self) -> String {
         match self {
-            Spread::Constant => "D".to_owned(),
-            Spread::Erlang(phases) => format!("E{phases}"),
-            Spread::Exponential => "M".to_owned(),
-            Spread::Hyper(_) => "H2".to_owned(),
-            Spread::Variation(_) => "G".to_owned(),
+            LawSpread::Constant => "D".to_owned(),
+            LawSpread::Erlang(phases) => format!("E{phases}"),
+            LawSpread::Exponential => "M".to_owned(),
+            LawSpread::Hyper(_) => "H2".to_owned(),
+            LawSpread::Variation(_) => "G".to_owned(),
         }
     }
 }
@@ -73,12 +73,12 @@ fn first_phase(variation: f64) -> f64 {
 impl Times {
     /// Exponential times.
     pub fn exponential(mean: f64) -> Times {
-        Times { mean, spread: Spread::Exponential }
+        Times { mean, spread: LawSpread::Exponential }
     }
 
     /// Returns whether the times are exponential.
     pub(super) fn is_exponential(self) -> bool {
-        self.spread.variation() == 1.0 && self.spread != Spread::Variation(1.0)
+        self.spread.variation() == 1.0 && self.spread != LawSpread::Variation(1.0)
     }
 
     /// Returns the second moment.
@@ -90,26 +90,28 @@ impl Times {
     pub(super) fn transform(self, s: f64) -> f64 {
         let x = s * self.mean;
         match self.spread {
-            Spread::Constant => (-x).exp(),
-            Spread::Exponential => 1.0 / (1.0 + x),
-            Spread::Erlang(phases) => (1.0 + x / f64::from(phases)).powf(-f64::from(phases)),
-            Spread::Hyper(_) => self.spread.hyper_phases().iter().map(|(p, mean)| p / (1.0 + mean * x)).sum(),
-            Spread::Variation(_) => f64::NAN,
+            LawSpread::Constant => (-x).exp(),
+            LawSpread::Exponential => 1.0 / (1.0 + x),
+            LawSpread::Erlang(phases) => (1.0 + x / f64::from(phases)).powf(-f64::from(phases)),
+            LawSpread::Hyper(_) => {
+                self.spread.hyper_phases().iter().map(|(p, mean)| p / (1.0 + mean * x)).sum()
+            }
+            LawSpread::Variation(_) => f64::NAN,
         }
     }
 
-    /// Draws a time. A spread that is no distribution gives its mean.
+    /// Draws a time. A variation alone gives its mean.
     pub(super) fn draw(self, rng: &mut Rng) -> f64 {
         // 1 − u is in (0, 1], so the logarithm is finite.
         let mut exponential = || -math::ln(1.0 - rng.unit_f64());
         match self.spread {
-            Spread::Constant | Spread::Variation(_) => self.mean,
-            Spread::Exponential => self.mean * exponential(),
-            Spread::Erlang(phases) => {
+            LawSpread::Constant | LawSpread::Variation(_) => self.mean,
+            LawSpread::Exponential => self.mean * exponential(),
+            LawSpread::Erlang(phases) => {
                 let sum: f64 = (0..phases).map(|_| exponential()).sum();
                 self.mean * sum / f64::from(phases)
             }
-            Spread::Hyper(_) => {
+            LawSpread::Hyper(_) => {
                 let time = exponential();
                 let [(p, first), (_, second)] = self.spread.hyper_phases();
                 self.mean * time * if rng.unit_f64() < p { first } else { second }
@@ -118,14 +120,14 @@ impl Times {
     }
 }
 
-impl fmt::Display for Spread {
+impl fmt::Display for LawSpread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Spread::Constant => f.write_str("constant"),
-            Spread::Erlang(phases) => write!(f, "erlang:{phases}"),
-            Spread::Exponential => f.write_str("exponential"),
-            Spread::Hyper(variation) => write!(f, "hyper:{variation}"),
-            Spread::Variation(variation) => write!(f, "cv2:{variation}"),
+            LawSpread::Constant => f.write_str("constant"),
+            LawSpread::Erlang(phases) => write!(f, "erlang:{phases}"),
+            LawSpread::Exponential => f.write_str("exponential"),
+            LawSpread::Hyper(variation) => write!(f, "hyper:{variation}"),
+            LawSpread::Variation(variation) => write!(f, "cv2:{variation}"),
         }
     }
 }
@@ -134,7 +136,8 @@ impl fmt::Display for Spread {
 mod tests {
     use super::*;
 
-    const ALL: [Spread; 4] = [Spread::Constant, Spread::Erlang(3), Spread::Exponential, Spread::Hyper(4.0)];
+    const ALL: [LawSpread; 4] =
+        [LawSpread::Constant, LawSpread::Erlang(3), LawSpread::Exponential, LawSpread::Hyper(4.0)];
 
     #[test]
     fn drawn_times_have_the_mean_and_the_variation() {

@@ -1,7 +1,7 @@
 //! The description of a queue, and what is known of it in steady state. Times are in seconds.
 
 use super::priority::Preemption;
-use super::spread::{Spread, Times};
+use super::spread::{LawSpread, Times};
 use crate::Estimate;
 use serde::{Deserialize, Serialize};
 
@@ -160,7 +160,7 @@ impl Queueing {
                 )
             }
             Queueing::Priority { classes, servers, preemption } => {
-                let letter = |spread: fn(&PriorityClass) -> Spread| {
+                let letter = |spread: fn(&PriorityClass) -> LawSpread| {
                     let first = spread(&classes[0]).letter();
                     if classes.iter().all(|c| spread(c).letter() == first) { first } else { "G".to_owned() }
                 };
@@ -170,7 +170,7 @@ impl Queueing {
             }
             Queueing::Tandem { stations, .. } => format!("{} queues in a row", stations.len()),
             Queueing::Closed { stations, customers, think: Some(think) } if stations.len() == 1 => {
-                let [away, service] = [think.spread, stations[0].service.spread].map(Spread::letter);
+                let [away, service] = [think.spread, stations[0].service.spread].map(LawSpread::letter);
                 format!("{away}/{service}/{}//{customers}", stations[0].servers)
             }
             Queueing::Closed { stations, customers, .. } => {

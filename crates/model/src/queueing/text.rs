@@ -1,6 +1,6 @@
 //! Rates, times and distributions as people write them. Errors say what to write.
 
-use super::spread::{Spread, Times};
+use super::spread::{LawSpread, Times};
 use super::system::{PriorityClass, ServerGroup};
 use fastpath_units::{Bytes, Duration, Rate};
 use std::str::FromStr;
@@ -78,14 +78,14 @@ impl FromStr for Pace {
     }
 }
 
-impl FromStr for Spread {
+impl FromStr for LawSpread {
     type Err = String;
 
     /// Reads `constant`, `exponential`, `erlang:4`, `hyper:4` and `cv2:0.5`.
-    fn from_str(text: &str) -> Result<Spread, String> {
+    fn from_str(text: &str) -> Result<LawSpread, String> {
         let wrong = || {
             format!(
-                "'{text}' is no distribution: write constant, exponential, erlang:K (K phases), hyper:CV2 (CV2 above 1) or cv2:CV2"
+                "'{text}' is not a distribution: write constant, exponential, erlang:K (K phases), hyper:CV2 (CV2 above 1) or cv2:CV2"
             )
         };
         let (kind, number) = text.split_once(':').map_or((text, None), |(kind, number)| (kind, Some(number)));
@@ -98,14 +98,14 @@ impl FromStr for Spread {
             }
         };
         match (kind, number) {
-            ("constant", None) => Ok(Spread::Constant),
-            ("exponential", None) => Ok(Spread::Exponential),
+            ("constant", None) => Ok(LawSpread::Constant),
+            ("exponential", None) => Ok(LawSpread::Exponential),
             ("erlang", Some(phases)) => {
                 let phases = phases.trim().parse().ok().filter(|phases| (1..=PHASES_MAX).contains(phases));
-                phases.map(Spread::Erlang).ok_or_else(wrong)
+                phases.map(LawSpread::Erlang).ok_or_else(wrong)
             }
-            ("hyper", Some(_)) => variation(1.0).map(Spread::Hyper),
-            ("cv2", Some(_)) => variation(0.0).map(Spread::Variation),
+            ("hyper", Some(_)) => variation(1.0).map(LawSpread::Hyper),
+            ("cv2", Some(_)) => variation(0.0).map(LawSpread::Variation),
             _ => Err(wrong()),
         }
     }
@@ -128,7 +128,7 @@ impl FromStr for StationText {
         let (service, servers) = text.split_once('*').unwrap_or((text, "1"));
         let count = servers.trim().parse().ok().filter(|servers| *servers > 0);
         let servers = count.ok_or_else(|| {
-            format!("'{text}': '{servers}' is no number of servers: write SERVICE*SERVERS, such as 4us*2")
+            format!("'{text}': '{servers}' is not a number of servers: write SERVICE*SERVERS, such as 4us*2")
         })?;
         Ok(StationText { service: service.parse()?, servers })
     }
@@ -152,7 +152,7 @@ pub struct ClassText {
     /// The service.
     pub service: Pace,
     /// The distribution of the services.
-    pub spread: Spread,
+    pub spread: LawSpread,
 }
 
 impl FromStr for ClassText {
@@ -162,7 +162,7 @@ impl FromStr for ClassText {
     fn from_str(text: &str) -> Result<ClassText, String> {
         let parts: Vec<&str> = text.split(',').map(str::trim).collect();
         let (arrivals, service, spread) = match parts[..] {
-            [arrivals, service] => (arrivals, service, Spread::Exponential),
+            [arrivals, service] => (arrivals, service, LawSpread::Exponential),
             [arrivals, service, spread] => (arrivals, service, spread.parse()?),
             _ => {
                 return Err(format!(
@@ -194,7 +194,7 @@ impl ClassText {
 pub fn percent(text: &str) -> Result<f64, String> {
     let value = text.parse().ok().filter(|p: &f64| *p > 0.0 && *p < 100.0);
     value.ok_or_else(|| {
-        format!("'{text}' is no percentile: write a number above 0 and below 100, such as 99.9")
+        format!("'{text}' is not a percentile: write a number above 0 and below 100, such as 99.9")
     })
 }
 
@@ -226,16 +226,16 @@ mod tests {
     #[test]
     fn distributions_survive_their_text() {
         for spread in [
-            Spread::Constant,
-            Spread::Exponential,
-            Spread::Erlang(4),
-            Spread::Hyper(2.5),
-            Spread::Variation(0.5),
+            LawSpread::Constant,
+            LawSpread::Exponential,
+            LawSpread::Erlang(4),
+            LawSpread::Hyper(2.5),
+            LawSpread::Variation(0.5),
         ] {
             assert_eq!(spread.to_string().parse(), Ok(spread));
         }
         for wrong in ["constant:2", "erlang", "erlang:0", "hyper:0.5", "cv2:-1", "cv2:nan", "normal"] {
-            assert!(wrong.parse::<Spread>().expect_err(wrong).contains("write constant"), "{wrong}");
+            assert!(wrong.parse::<LawSpread>().expect_err(wrong).contains("write constant"), "{wrong}");
         }
     }
 
@@ -245,7 +245,7 @@ mod tests {
         assert_eq!(station, StationText { service: Pace::Each(4e-6), servers: 2 });
         assert!("4us*0".parse::<StationText>().is_err() && "4us*".parse::<StationText>().is_err());
         let class: ClassText = "200kpps,1us,erlang:3".parse().expect("a class");
-        assert_eq!(class.spread, Spread::Erlang(3));
+        assert_eq!(class.spread, LawSpread::Erlang(3));
         assert!("200kpps".parse::<ClassText>().expect_err("one part").contains("ARRIVALS,SERVICE"));
         assert!(percent("100").is_err() && percent("0").is_err() && percent("99.9") == Ok(99.9));
     }

@@ -41,7 +41,7 @@ pub(super) type Author = Option<(usize, u32)>;
 /// A change of a flow.
 #[derive(Clone, Debug)]
 pub(super) struct FlowEvent {
-    what: Change,
+    what: SeenChange,
     table_id: u8,
     rank: Rank,
     flow: Flow,
@@ -50,7 +50,7 @@ pub(super) struct FlowEvent {
 
 /// What has become of a flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Change {
+enum SeenChange {
     Added,
     Removed(RemovedReason),
     Modified,
@@ -93,9 +93,9 @@ impl Monitors {
     /// Returns what a connection with these monitors is told of an event; `None` for nothing.
     pub(super) fn telling(&self, own: usize, event: &FlowEvent) -> Option<Telling> {
         let bit = match event.what {
-            Change::Added => flags::ADD,
-            Change::Removed(_) => flags::REMOVED,
-            Change::Modified => flags::MODIFY,
+            SeenChange::Added => flags::ADD,
+            SeenChange::Removed(_) => flags::REMOVED,
+            SeenChange::Modified => flags::MODIFY,
         };
         let is_own = event.author.is_some_and(|(author, _)| author == own);
         let is_told = |monitor: &&Monitor| {
@@ -194,9 +194,9 @@ pub(super) fn message(version: Version, event: &FlowEvent, telling: Telling) -> 
         (Telling::Abbreviated, Some((_, xid))) => FlowUpdate::Abbreviated(xid),
         (Telling::Abbreviated, None) | (Telling::Full(_), _) => {
             let (numbers, is_gone) = match event.what {
-                Change::Added => ((1, 0), false),
-                Change::Removed(reason) => ((2, removed_reason(version, reason)), true),
-                Change::Modified => ((3, 0), false),
+                SeenChange::Added => ((1, 0), false),
+                SeenChange::Removed(reason) => ((2, removed_reason(version, reason)), true),
+                SeenChange::Modified => ((3, 0), false),
             };
             let instructions = match telling {
                 Telling::Full(instructions) if !is_gone => instructions,
@@ -231,14 +231,14 @@ pub(super) fn change_observed(
         && request.command == FlowCommand::Add
     {
         let rank = Rank::new(request.priority, request.matching.clone());
-        events.extend(told(Change::Added, request.table_id, &rank));
+        events.extend(told(SeenChange::Added, request.table_id, &rank));
     }
     for (table_id, rank, old) in before {
         let after = switch.tables().get(usize::from(table_id)).and_then(|table| table.flow(&rank));
         let is_changed =
             after.is_some_and(|flow| flow.instructions != old.instructions || flow.cookie != old.cookie);
         if is_changed {
-            events.extend(told(Change::Modified, table_id, &rank));
+            events.extend(told(SeenChange::Modified, table_id, &rank));
         }
     }
     Ok(removed)
@@ -247,7 +247,7 @@ pub(super) fn change_observed(
 /// Returns the event of a flow that has gone.
 pub(super) fn of_removed(removed: &Removed, author: Author) -> Event {
     Event::FlowChange(Box::new(FlowEvent {
-        what: Change::Removed(removed.reason),
+        what: SeenChange::Removed(removed.reason),
         table_id: removed.table_id,
         rank: removed.rank.clone(),
         flow: removed.flow.clone(),

@@ -47,7 +47,7 @@ fn check<T: FileValue + std::fmt::Debug>(name: &str) {
         let example = read::<T>(&(least.clone() + &line(&key.name, &key.example)));
         let changed = example.unwrap_or_else(|error| panic!("{name}.{}: {error}", key.name));
         assert!(key.name == "source" || changed != unchanged, "{name}.{} has no effect", key.name);
-        // Words such as `none` and `as read` are no values.
+        // Words such as `none` and `as read` are not values.
         if let Ok(same) = read::<T>(&(least.clone() + &line(&key.name, &key.default))) {
             assert_eq!(same, unchanged, "the default of {name}.{}", key.name);
         } else {

@@ -39,14 +39,14 @@ pub(crate) struct NicSpec {
     name: Name,
     queues: u32,
     cap: Option<PacketRate>,
-    spread: Spread,
+    spread: QueueSpread,
     table: Option<u32>,
     queue: QueueSpec,
 }
 
 /// How flows are spread over the queues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Spread {
+enum QueueSpread {
     /// By a hash and a table: receive side scaling.
     #[default]
     Hash,
@@ -61,19 +61,19 @@ read_table!(NicSpec as "nic", "{ name = \"nic\", queues = 4 }": {
     name,
     queues = 1,
     cap = None,
-    spread = Spread::Hash,
+    spread = QueueSpread::Hash,
     table = None,
     queue = QueueSpec::default(),
 });
 
-read_word!(Spread as "a way to spread flows": ["hash" => Spread::Hash, "even" => Spread::Even]);
+read_word!(QueueSpread as "a way to spread flows": ["hash" => QueueSpread::Hash, "even" => QueueSpread::Even]);
 
 impl NicSpec {
     /// The queue of a flow.
     fn queue_of(&self, flow: u32) -> u32 {
         match self.spread {
-            Spread::Even => flow % self.queues,
-            Spread::Hash => (mixed(flow) % u64::from(self.table.unwrap_or(TABLE))) as u32 % self.queues,
+            QueueSpread::Even => flow % self.queues,
+            QueueSpread::Hash => (mixed(flow) % u64::from(self.table.unwrap_or(TABLE))) as u32 % self.queues,
         }
     }
 }
@@ -96,7 +96,7 @@ impl UnitType for NicSpec {
         if self.table.is_some_and(|entries| !(1..=65_536).contains(&entries)) {
             out_of_range(&self.name, "table", "from 1 to 65536", remarks);
         }
-        if self.table.is_some() && self.spread == Spread::Even {
+        if self.table.is_some() && self.spread == QueueSpread::Even {
             let what = format!("table of {} has no effect: the flows are spread in turn", self.name);
             remarks.mistake(self.name.at, what, "remove it, or write spread = \"hash\"");
         }

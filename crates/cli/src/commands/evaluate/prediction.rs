@@ -74,7 +74,7 @@ impl PredictionCommand {
                     builds: self.build,
                     output: self.output,
                 };
-                // The step has the time left: a bar would guess it anew for each platform.
+                // The step has the time left: a bar would guess it again for each platform.
                 let bar = crate::progress::bar(0, "{msg} {pos}/{len} ({elapsed})");
                 let figures = predict(&options, &show(&bar))?;
                 bar.finish_and_clear();

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use fastpath_model::queueing::priority::Preemption;
 use fastpath_model::queueing::text::{ClassText, Pace, StationText, percent};
 use fastpath_model::queueing::{
-    QueueOutput, Queueing, ServerGroup, SimulationOptions, Spread, Times, simulate, solve,
+    LawSpread, QueueOutput, Queueing, ServerGroup, SimulationOptions, Times, simulate, solve,
 };
 use fastpath_units::Bytes;
 
@@ -37,7 +37,7 @@ enum Kind {
     /// Solve G/G/c: any gaps and services, approximately.
     Ggc(General),
     /// Solve M/M/1/K: limited places.
-    Mm1k(Places),
+    Mm1k(QueuePlaces),
     /// Solve M/M/c/K: several servers, limited places.
     Mmck(SeveralPlaces),
     /// Solve M/G/1/K: limited places, services of any distribution.
@@ -106,7 +106,7 @@ struct GeneralService {
     load: Load,
     /// Distribution of the service times.
     #[arg(long, value_name = "DISTRIBUTION")]
-    services: Spread,
+    services: LawSpread,
 }
 
 #[derive(Args)]
@@ -115,7 +115,7 @@ struct GeneralGaps {
     load: Load,
     /// Distribution of the gaps between arrivals.
     #[arg(long, value_name = "DISTRIBUTION")]
-    gaps: Spread,
+    gaps: LawSpread,
 }
 
 #[derive(Args)]
@@ -127,14 +127,14 @@ struct General {
     servers: u32,
     /// Distribution of the gaps between arrivals.
     #[arg(long, value_name = "DISTRIBUTION")]
-    gaps: Spread,
+    gaps: LawSpread,
     /// Distribution of the service times.
     #[arg(long, value_name = "DISTRIBUTION")]
-    services: Spread,
+    services: LawSpread,
 }
 
 #[derive(Args)]
-struct Places {
+struct QueuePlaces {
     #[command(flatten)]
     load: Load,
     /// Most customers at once, the one in service included. Others are lost.
@@ -160,7 +160,7 @@ struct GeneralPlaces {
     load: Load,
     /// Distribution of the service times.
     #[arg(long, value_name = "DISTRIBUTION")]
-    services: Spread,
+    services: LawSpread,
     /// Most customers at once, the one in service included. Others are lost.
     #[arg(long, value_name = "N")]
     places: u32,
@@ -230,7 +230,7 @@ struct Closed {
 
 impl QueueCommand {
     pub(super) fn run(self) -> anyhow::Result<Answer> {
-        use Spread::{Constant, Exponential};
+        use LawSpread::{Constant, Exponential};
         match self.kind {
             Kind::Mm1(Plain { load }) => load.answer(Exponential, Exponential, 1, None),
             Kind::Mmc(Several { load, servers }) => load.answer(Exponential, Exponential, servers, None),
@@ -240,7 +240,9 @@ impl QueueCommand {
             Kind::Ggc(General { load, servers, gaps, services }) => {
                 load.answer(gaps, services, servers, None)
             }
-            Kind::Mm1k(Places { load, places }) => load.answer(Exponential, Exponential, 1, Some(places)),
+            Kind::Mm1k(QueuePlaces { load, places }) => {
+                load.answer(Exponential, Exponential, 1, Some(places))
+            }
             Kind::Mmck(SeveralPlaces { load, servers, places }) => {
                 load.answer(Exponential, Exponential, servers, Some(places))
             }
@@ -258,8 +260,8 @@ impl QueueCommand {
 impl Load {
     fn answer(
         self,
-        gaps: Spread,
-        services: Spread,
+        gaps: LawSpread,
+        services: LawSpread,
         servers: u32,
         places: Option<u32>,
     ) -> anyhow::Result<Answer> {

@@ -2,7 +2,7 @@
 
 use super::super::system::{Percentile, QueueFigures, QueuePart};
 use super::layout::Layout;
-use super::machine::{Tallies, Tally};
+use super::machine::{QueueTally, Tallies};
 use crate::Estimate;
 use crate::dist::t_quantile;
 use fastpath_units::stats::quantile;
@@ -15,9 +15,9 @@ const CORRELATED: f64 = 0.4;
 
 /// One figure, batch by batch.
 #[derive(Clone, Default)]
-struct Series(Vec<f64>);
+struct BatchSeries(Vec<f64>);
 
-impl Series {
+impl BatchSeries {
     fn push(&mut self, value: f64) {
         if value.is_finite() {
             self.0.push(value);
@@ -46,16 +46,16 @@ impl Series {
 
 #[derive(Clone, Default)]
 struct PartSeries {
-    throughput: Series,
-    utilisation: Series,
-    lost: Series,
-    waits: Series,
-    queue_len: Series,
-    in_system: Series,
-    wait: Series,
-    sojourn: Series,
+    throughput: BatchSeries,
+    utilisation: BatchSeries,
+    lost: BatchSeries,
+    waits: BatchSeries,
+    queue_len: BatchSeries,
+    in_system: BatchSeries,
+    wait: BatchSeries,
+    sojourn: BatchSeries,
     /// The wait and the sojourn at each percentile.
-    percentiles: Vec<(Series, Series)>,
+    percentiles: Vec<(BatchSeries, BatchSeries)>,
 }
 
 /// The figures of all batches.
@@ -73,13 +73,13 @@ fn mean(samples: &[f64]) -> f64 {
 impl PartSeries {
     fn new(percents: &[f64]) -> PartSeries {
         PartSeries {
-            percentiles: vec![(Series::default(), Series::default()); percents.len()],
+            percentiles: vec![(BatchSeries::default(), BatchSeries::default()); percents.len()],
             ..Self::default()
         }
     }
 
     /// Adds the times of a batch, and what passed in its `seconds`.
-    fn add(&mut self, tally: &mut Tally, seconds: f64, percents: &[f64]) {
+    fn add(&mut self, tally: &mut QueueTally, seconds: f64, percents: &[f64]) {
         self.throughput.push(tally.sojourns.len() as f64 / seconds);
         if tally.arrived > 0 {
             self.lost.push(tally.lost as f64 / tally.arrived as f64);
@@ -104,7 +104,7 @@ impl PartSeries {
     }
 
     fn figures(&self, percents: &[f64]) -> QueueFigures {
-        let at = |(percent, (wait, sojourn)): (&f64, &(Series, Series))| Percentile {
+        let at = |(percent, (wait, sojourn)): (&f64, &(BatchSeries, BatchSeries))| Percentile {
             percent: *percent,
             wait_s: wait.estimate(),
             sojourn_s: sojourn.estimate(),

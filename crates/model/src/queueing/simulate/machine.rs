@@ -9,7 +9,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 /// Sums and samples of one part over a batch.
 #[derive(Clone, Default)]
-pub(super) struct Tally {
+pub(super) struct QueueTally {
     /// Integral over time of the number present, and of the number served.
     pub present_s: f64,
     pub served_s: f64,
@@ -24,9 +24,9 @@ pub(super) struct Tally {
 /// The tallies of a batch.
 pub(super) struct Tallies<'m> {
     pub seconds: f64,
-    pub parts: &'m mut [Tally],
+    pub parts: &'m mut [QueueTally],
     /// Of the whole way of a customer.
-    pub whole: &'m mut Tally,
+    pub whole: &'m mut QueueTally,
 }
 
 struct Customer {
@@ -60,12 +60,12 @@ struct Event {
 }
 
 /// A station at work.
-struct Station {
+struct QueueStation {
     serving: Vec<usize>,
     waiting: Vec<VecDeque<usize>>,
 }
 
-impl Station {
+impl QueueStation {
     fn present(&self) -> usize {
         self.serving.len() + self.waiting.iter().map(VecDeque::len).sum::<usize>()
     }
@@ -73,13 +73,13 @@ impl Station {
 
 /// The number present and served in a part, and since when.
 #[derive(Clone, Copy, Default)]
-struct Level {
+struct QueueLevel {
     present: usize,
     serving: usize,
     since: f64,
 }
 
-pub(super) struct Machine<'l> {
+pub(super) struct QueueMachine<'l> {
     layout: &'l Layout,
     now: f64,
     from: f64,
@@ -87,10 +87,10 @@ pub(super) struct Machine<'l> {
     scheduled: u64,
     customers: Vec<Customer>,
     free: Vec<usize>,
-    stations: Vec<Station>,
-    levels: Vec<Level>,
-    parts: Vec<Tally>,
-    whole: Tally,
+    stations: Vec<QueueStation>,
+    levels: Vec<QueueLevel>,
+    parts: Vec<QueueTally>,
+    whole: QueueTally,
     left: u64,
     gaps: Vec<Rng>,
     services: Vec<Rng>,
@@ -117,14 +117,14 @@ impl Ord for Event {
     }
 }
 
-impl<'l> Machine<'l> {
-    pub(super) fn new(layout: &'l Layout, seed: u64) -> Machine<'l> {
+impl<'l> QueueMachine<'l> {
+    pub(super) fn new(layout: &'l Layout, seed: u64) -> QueueMachine<'l> {
         let (classes, stations) = (layout.classes(), layout.stations.len());
         let rngs = |from: usize, count: usize| -> Vec<Rng> {
             (from..from + count).map(|stream| Rng::stream(seed, stream as u64)).collect()
         };
-        let station = || Station { serving: Vec::new(), waiting: vec![VecDeque::new(); classes] };
-        let mut machine = Machine {
+        let station = || QueueStation { serving: Vec::new(), waiting: vec![VecDeque::new(); classes] };
+        let mut machine = QueueMachine {
             layout,
             now: 0.0,
             from: 0.0,
@@ -133,9 +133,9 @@ impl<'l> Machine<'l> {
             customers: Vec::new(),
             free: Vec::new(),
             stations: (0..stations).map(|_| station()).collect(),
-            levels: vec![Level::default(); layout.parts()],
-            parts: vec![Tally::default(); layout.parts()],
-            whole: Tally::default(),
+            levels: vec![QueueLevel::default(); layout.parts()],
+            parts: vec![QueueTally::default(); layout.parts()],
+            whole: QueueTally::default(),
             left: 0,
             gaps: rngs(0, classes + 1),
             services: rngs(classes + 1, classes * stations),
@@ -165,7 +165,7 @@ impl<'l> Machine<'l> {
         }
     }
 
-    /// Returns the tallies since the last [`Machine::clear`].
+    /// Returns the tallies since the last [`QueueMachine::clear`].
     pub(super) fn tallies(&mut self) -> Tallies<'_> {
         for part in 0..self.levels.len() {
             self.settle(part);
@@ -177,9 +177,9 @@ impl<'l> Machine<'l> {
     pub(super) fn clear(&mut self) {
         for part in 0..self.levels.len() {
             self.settle(part);
-            self.parts[part] = Tally::default();
+            self.parts[part] = QueueTally::default();
         }
-        self.whole = Tally::default();
+        self.whole = QueueTally::default();
         self.from = self.now;
     }
 

@@ -10,7 +10,7 @@ use super::solve::check;
 use super::system::{Evidence, QueueAnswer, Queueing};
 use batches::BATCHES;
 use layout::Layout;
-use machine::Machine;
+use machine::QueueMachine;
 
 /// Fewest customers of a simulation.
 const SIMULATED_MIN: u64 = 10_000;
@@ -44,7 +44,7 @@ pub fn simulate(
         )));
     }
     let layout = Layout::of(queue)?;
-    let mut machine = Machine::new(&layout, seed);
+    let mut machine = QueueMachine::new(&layout, seed);
     let batch = customers / BATCHES as u64;
     // The queue starts empty. The first batch is not counted.
     machine.run(batch);

@@ -6,7 +6,7 @@
 //! figure over many seeds.
 
 use super::super::priority::Preemption;
-use super::super::spread::{Spread, Times};
+use super::super::spread::{LawSpread, Times};
 use super::super::system::{PriorityClass, QueueFigures, Queueing, ServerGroup};
 use super::super::{QueueError, solve};
 use super::{SimulationOptions, simulate};
@@ -14,7 +14,7 @@ use crate::Estimate;
 
 const PERCENTS: [f64; 3] = [50.0, 90.0, 99.0];
 
-fn times(mean: f64, spread: Spread) -> Times {
+fn times(mean: f64, spread: LawSpread) -> Times {
     Times { mean, spread }
 }
 
@@ -40,18 +40,18 @@ fn exact_queues() -> Vec<Queueing> {
     let mut queues = vec![
         single(markov(us / 0.7), markov(us), 1, None),
         single(markov(us / 3.0), markov(us), 4, None),
-        single(markov(us / 0.8), times(us, Spread::Constant), 1, None),
-        single(markov(us / 0.6), times(us, Spread::Hyper(3.0)), 1, None),
-        single(markov(us / 0.7), times(us, Spread::Erlang(3)), 1, None),
-        single(times(us / 0.8, Spread::Constant), markov(us), 1, None),
-        single(times(us / 0.8, Spread::Erlang(2)), markov(us), 1, None),
-        single(times(us / 0.5, Spread::Hyper(4.0)), markov(us), 1, None),
+        single(markov(us / 0.8), times(us, LawSpread::Constant), 1, None),
+        single(markov(us / 0.6), times(us, LawSpread::Hyper(3.0)), 1, None),
+        single(markov(us / 0.7), times(us, LawSpread::Erlang(3)), 1, None),
+        single(times(us / 0.8, LawSpread::Constant), markov(us), 1, None),
+        single(times(us / 0.8, LawSpread::Erlang(2)), markov(us), 1, None),
+        single(times(us / 0.5, LawSpread::Hyper(4.0)), markov(us), 1, None),
         single(markov(us / 1.2), markov(us), 1, Some(6)),
         single(markov(us / 3.5), markov(us), 3, Some(10)),
-        single(markov(us / 4.0), times(us, Spread::Hyper(2.0)), 5, Some(5)),
-        single(markov(us / 0.9), times(us, Spread::Constant), 1, Some(5)),
-        single(markov(us / 1.5), times(us, Spread::Erlang(2)), 1, Some(8)),
-        single(markov(us / 0.9), times(us, Spread::Hyper(4.0)), 1, Some(12)),
+        single(markov(us / 4.0), times(us, LawSpread::Hyper(2.0)), 5, Some(5)),
+        single(markov(us / 0.9), times(us, LawSpread::Constant), 1, Some(5)),
+        single(markov(us / 1.5), times(us, LawSpread::Erlang(2)), 1, Some(8)),
+        single(markov(us / 0.9), times(us, LawSpread::Hyper(4.0)), 1, Some(12)),
         Queueing::Tandem {
             gaps: markov(us / 0.6),
             stations: vec![group(markov(us), 1), group(markov(2.0 * us), 3)],
@@ -59,7 +59,7 @@ fn exact_queues() -> Vec<Queueing> {
         Queueing::Closed {
             stations: vec![group(markov(us), 2)],
             customers: 12,
-            think: Some(times(5.0 * us, Spread::Constant)),
+            think: Some(times(5.0 * us, LawSpread::Constant)),
         },
         Queueing::Closed {
             stations: vec![group(markov(us), 1), group(markov(2.0 * us), 1), group(markov(4.0 * us), 3)],
@@ -75,9 +75,9 @@ fn exact_queues() -> Vec<Queueing> {
     for preemption in [Preemption::None, Preemption::Resume] {
         queues.push(Queueing::Priority {
             classes: vec![
-                class(0.3e6, times(us, Spread::Constant)),
-                class(0.2e6, times(0.5 * us, Spread::Erlang(2))),
-                class(0.2e6, times(us, Spread::Hyper(2.0))),
+                class(0.3e6, times(us, LawSpread::Constant)),
+                class(0.2e6, times(0.5 * us, LawSpread::Erlang(2))),
+                class(0.2e6, times(us, LawSpread::Hyper(2.0))),
             ],
             servers: 1,
             preemption,
@@ -154,7 +154,7 @@ fn intervals_hold_as_often_as_they_state() {
 
 #[test]
 fn the_wrong_formula_is_rejected() {
-    let queue = single(markov(1.0 / 0.8), times(1.0, Spread::Constant), 1, None);
+    let queue = single(markov(1.0 / 0.8), times(1.0, LawSpread::Constant), 1, None);
     let wrong = single(markov(1.0 / 0.8), markov(1.0), 1, None);
     let options = SimulationOptions { seed: 1, customers: 640_000 };
     let simulated = simulate(&queue, &PERCENTS, options).expect("in range").total;
@@ -166,9 +166,9 @@ fn the_wrong_formula_is_rejected() {
 #[test]
 fn approximations_lie_within_a_quarter_of_the_simulation_at_high_load() {
     for (gaps, service) in [
-        (Spread::Exponential, Spread::Constant),
-        (Spread::Erlang(2), Spread::Erlang(4)),
-        (Spread::Hyper(2.0), Spread::Hyper(3.0)),
+        (LawSpread::Exponential, LawSpread::Constant),
+        (LawSpread::Erlang(2), LawSpread::Erlang(4)),
+        (LawSpread::Hyper(2.0), LawSpread::Hyper(3.0)),
     ] {
         let queue = single(times(1.0 / 3.6, gaps), times(1.0, service), 4, None);
         let found = solve(&queue, &PERCENTS).expect("stable").expect("an approximation");
@@ -193,7 +193,7 @@ fn what_cannot_be_simulated_is_refused() {
     let options = SimulationOptions { seed: 1, customers: 20_000 };
     let unstable = single(markov(1.0), markov(1.0), 1, None);
     assert_eq!(simulate(&unstable, &[], options), Err(QueueError::Unstable { load: 1.0 }));
-    let unknown = single(markov(2.0), times(1.0, Spread::Variation(2.0)), 1, None);
+    let unknown = single(markov(2.0), times(1.0, LawSpread::Variation(2.0)), 1, None);
     let said = simulate(&unknown, &[], options).expect_err("no distribution").to_string();
     assert!(said.starts_with("cv2:2 states no distribution"), "{said}");
     let few = SimulationOptions { customers: 10, ..options };

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex};
 
 /// The mailboxes of all workers of a network, one from each to each.
-pub(crate) struct MailRoom {
+pub struct MailRoom {
     boxes: Vec<MailBox>,
     receivers: Vec<Receiver>,
     /// A mailbox takes no more while it has this many bytes.
@@ -43,7 +43,7 @@ struct Receiver {
 
 /// What became of frames that were to be sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Posted {
+pub enum Posted {
     /// The mailbox has them.
     Sent,
     /// The mailbox is in use, or has frames of another version of the topology.
@@ -54,7 +54,7 @@ pub(crate) enum Posted {
 
 impl MailRoom {
     /// Creates the mailboxes between the workers that these functions wake.
-    pub(crate) fn new(wakers: Vec<Box<dyn Fn() + Send + Sync>>, bytes_max: usize) -> MailRoom {
+    pub fn new(wakers: Vec<Box<dyn Fn() + Send + Sync>>, bytes_max: usize) -> MailRoom {
         let boxes = std::iter::repeat_with(MailBox::default).take(wakers.len().pow(2)).collect();
         let receiver = |wake| Receiver { sleeps_until: AtomicU64::new(0), wake };
         MailRoom { boxes, receivers: wakers.into_iter().map(receiver).collect(), bytes_max }
@@ -62,7 +62,7 @@ impl MailRoom {
 }
 
 /// The place of one worker in the mail room.
-pub(crate) struct Post {
+pub struct Post {
     room: Arc<MailRoom>,
     part: usize,
     /// The version of the topology that the worker runs.
@@ -71,22 +71,22 @@ pub(crate) struct Post {
 
 impl Post {
     /// The place of the worker of a part.
-    pub(crate) fn new(room: Arc<MailRoom>, part: usize) -> Post {
+    pub fn new(room: Arc<MailRoom>, part: usize) -> Post {
         Post { room, part, version: 0 }
     }
 
     /// The number of workers.
-    pub(crate) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.room.receivers.len()
     }
 
     /// The part of the worker.
-    pub(crate) fn part(&self) -> usize {
+    pub fn part(&self) -> usize {
         self.part
     }
 
     /// The worker runs the next version of the topology.
-    pub(crate) fn follow_change(&mut self) {
+    pub fn follow_change(&mut self) {
         self.version += 1;
     }
 
@@ -95,7 +95,7 @@ impl Post {
     }
 
     /// Sends frames to the worker of another part, and leaves `crossings` empty if it has them.
-    pub(crate) fn send(&self, to: usize, crossings: &mut Crossings) -> Posted {
+    pub fn send(&self, to: usize, crossings: &mut Crossings) -> Posted {
         let Some(first_at) = crossings.first_at() else { return Posted::Sent };
         let mailbox = self.mailbox(self.part, to);
         {
@@ -125,7 +125,7 @@ impl Post {
     /// the numbers of the topology before the latest change; `None` without mail. Mail with the
     /// numbers of a topology that is still to come stays.
     #[inline]
-    pub(crate) fn take(&self, from: usize, crossings: &mut Crossings) -> Option<bool> {
+    pub fn take(&self, from: usize, crossings: &mut Crossings) -> Option<bool> {
         let mailbox = self.mailbox(from, self.part);
         if !mailbox.has_mail.load(Ordering::Acquire) {
             return None;
@@ -140,7 +140,7 @@ impl Post {
     }
 
     /// Says that the worker is about to sleep until `until`. Returns false if it has mail.
-    pub(crate) fn fall_asleep(&self, until: Time) -> bool {
+    pub fn fall_asleep(&self, until: Time) -> bool {
         let sleeps_until = &self.room.receivers[self.part].sleeps_until;
         sleeps_until.store(until.as_ps(), Ordering::Relaxed);
         fence(Ordering::SeqCst);
@@ -153,7 +153,7 @@ impl Post {
     }
 
     /// Says that the worker is awake.
-    pub(crate) fn wake_up(&self) {
+    pub fn wake_up(&self) {
         self.room.receivers[self.part].sleeps_until.store(0, Ordering::Relaxed);
     }
 }
