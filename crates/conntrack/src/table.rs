@@ -243,9 +243,9 @@ impl Conntrack {
         self.connections.len() >= LARGE
     }
 
-    /// Fetches what tracking packets with these tuples reads into the cache: their connections may be
-    /// far apart, and are then read at the same time, not one after the other. They are expected in
-    /// the zones of the last packets.
+    /// Fetches what tracking packets with these tuples reads into the cache: their connections may
+    /// be far apart, and are then read at the same time, not one after the other. They are expected
+    /// in the zones of the last packets.
     pub fn prefetch(&self, tuples: &[FlowTuple]) {
         let [last, other] = self.recent_zones;
         self.prefetch_in(last, tuples);

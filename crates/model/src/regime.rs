@@ -4,13 +4,12 @@
 //! data.
 //!
 //! *Line rate*: rate × (frame + framing) × 8 is the largest of the table, and within 0.2 % of one
-//! to four ports of a standard Ethernet speed, at two frame sizes or in three rows at least.
-//! With encapsulation each frame has some more bytes on the wire: rows that only this explains are at
-//! the line rate at three frame sizes, or at two where other rows or the author name the line. Fewer
-//! are a hint.
-//! *Packet rate*: more cores do not forward more packets, or applications of different cost forward
-//! the same number of packets on the same number of cores. A table may have several such caps. A cap
-//! of each queue of a NIC is one cap times the number of queues.
+//! to four ports of a standard Ethernet speed, at two frame sizes or in three rows at least. With
+//! encapsulation each frame has some more bytes on the wire: rows that only this explains are at
+//! the line rate at three frame sizes, or at two where other rows or the author name the line.
+//! Fewer are a hint. *Packet rate*: more cores do not forward more packets, or applications of
+//! different cost forward the same number of packets on the same number of cores. A table may have
+//! several such caps. A cap of each queue of a NIC is one cap times the number of queues.
 
 use crate::column_unit::{ColumnUnit, Dimension};
 use crate::fcs::{Fcs, FrameSize};

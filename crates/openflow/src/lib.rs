@@ -1,4 +1,5 @@
-//! OpenFlow 1.0, 1.3.5, 1.4 and 1.5: messages, and the agent that connects controllers and a switch.
+//! OpenFlow 1.0, 1.3.5, 1.4 and 1.5: messages, and the agent that connects controllers and a
+//! switch.
 //!
 //! `message` is pure: it converts between bytes and values. `agent` runs on Linux, as the data path
 //! does.

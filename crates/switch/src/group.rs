@@ -42,8 +42,8 @@ pub enum GroupKind {
 /// One set of actions of a group.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Bucket {
-    /// Its number, by which OpenFlow 1.5 names it: [`BUCKET_UNNUMBERED`] in requests that give none.
-    /// Buckets of a group have different numbers.
+    /// Its number, by which OpenFlow 1.5 names it: [`BUCKET_UNNUMBERED`] in requests that give
+    /// none. Buckets of a group have different numbers.
     pub id: u32,
     /// The share of the flows in a select group; 0 in other groups.
     pub weight: u16,

@@ -455,8 +455,8 @@ impl Effects for Walk<'_> {
         })));
     }
 
-    /// Sends the packet, as changed so far, into table 0 with the fields outside of the frame that it
-    /// came with.
+    /// Sends the packet, as changed so far, into table 0 with the fields outside of the frame that
+    /// it came with.
     fn enter_tables(&mut self, packet: &Packet) {
         let context = PipelineFields { in_port: packet.context.in_port, ..self.entry };
         self.packet = Packet { context, ..packet.clone() };

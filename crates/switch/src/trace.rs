@@ -158,8 +158,8 @@ impl Tracer {
         }
     }
 
-    /// Looks at one field of a flow that does not match, unless bits that were looked at before tell
-    /// already that it does not.
+    /// Looks at one field of a flow that does not match, unless bits that were looked at before
+    /// tell already that it does not.
     fn tell_apart(&mut self, fields: Vec<FieldMatch>) {
         let differs = |one: &FieldMatch, within: u128| {
             let value = self.now.get(one.field);

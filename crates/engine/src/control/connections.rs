@@ -40,7 +40,8 @@ pub struct ConnectionReport {
     /// The protocol above IP.
     #[schema(example = 6)]
     pub protocol: u8,
-    /// Source and destination of its first packet, with ports (of ICMP: the identifier; type, code).
+    /// Source and destination of its first packet, with ports (of ICMP: the identifier; type,
+    /// code).
     #[schema(example = json!(["10.0.0.1:4000", "10.0.0.2:80"]))]
     pub original: [String; 2],
     /// Source and destination of replies.

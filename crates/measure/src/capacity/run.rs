@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 
 /// A run before it is measured.
 const WARM_UP: Duration = Duration::from_millis(30);
-/// Parts of a measured run. This quantile of their rates is its rate: other work on the machine only
-/// makes a part slower.
+/// Parts of a measured run. This quantile of their rates is its rate: other work on the machine
+/// only makes a part slower.
 const WINDOWS: u32 = 8;
 const UNDISTURBED: f64 = 0.75;
 /// Parts of a run at a load.

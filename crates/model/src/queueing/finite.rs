@@ -1,8 +1,8 @@
 //! Queues with a limited number of places or of customers: M/M/c/K, M/G/1/K, and the repair of
 //! machines M/M/c//N.
 //!
-//! (Gross, Shortle, Thompson & Harris, *Fundamentals of Queueing Theory*, 4th ed., 2008, §2.5, §2.7,
-//! §5.1.7.)
+//! (Gross, Shortle, Thompson & Harris, *Fundamentals of Queueing Theory*, 4th ed., 2008, §2.5,
+//! §2.7, §5.1.7.)
 
 use super::formula::{QueueError, SERVERS_MAX, positive};
 use super::spread::{LawSpread, Times};

@@ -6,8 +6,8 @@
 
 use super::bundle_store::BundleStore;
 use super::event::{self, EventForm};
+use super::flow_events::{Monitor, Monitors};
 use super::misses;
-use super::monitors::{Monitor, Monitors};
 use super::stream::{Moved, READ_MAX, Stream};
 use crate::message::{
     Async, AsyncMask, Codec, Fault, FlowFormat, HEADER_LEN, Hello, MORE, Message, Role, RoleMessage,

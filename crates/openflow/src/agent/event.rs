@@ -1,10 +1,10 @@
 //! Events that controllers learn without a request, by asynchronous messages (OpenFlow 1.3.5
 //! §6.1.2).
 
-use super::monitors::{FlowEvent, Telling};
+use super::flow_events::{Author, FlowEvent, FlowFate, Telling, removed_reason};
 use crate::message::{Async, Codec, Message, PortDescription, TableStatus};
 use fastpath_engine::switching::QueuedPacketIn;
-use fastpath_switch::{Removed, RemovedReason, Version};
+use fastpath_switch::{Removed, Version};
 
 /// Something that controllers learn by an asynchronous message.
 #[derive(Debug)]
@@ -29,7 +29,19 @@ pub(super) struct EventForm {
 }
 
 impl Event {
-    /// Returns the event of a change of groups or meters by a controller; `None` for another change.
+    /// Returns the event of a flow that has gone.
+    pub(super) fn of_removed(removed: &Removed, author: Author) -> Event {
+        Event::FlowChange(Box::new(FlowEvent {
+            what: FlowFate::Removed(removed.reason),
+            table_id: removed.table_id,
+            rank: removed.rank.clone(),
+            flow: removed.flow.clone(),
+            author,
+        }))
+    }
+
+    /// Returns the event of a change of groups or meters by a controller; `None` for another
+    /// change.
     pub(super) fn of_request(connection: usize, xid: u32, request: &Message) -> Option<Event> {
         let is_forwarded = matches!(request, Message::GroupMod(_) | Message::MeterMod(_));
         is_forwarded.then(|| Event::Request(Box::new((connection, xid, request.clone()))))
@@ -55,16 +67,5 @@ impl Event {
             Event::TableStatus(status) => (masks.table_status[side], status.reason),
         };
         word & 1 << bit != 0
-    }
-}
-
-/// Returns the number of a reason for which a flow goes (OFPRR_). Before OpenFlow 1.4 a meter that
-/// goes and a full table have none: the flow was deleted.
-pub(super) fn removed_reason(version: Version, reason: RemovedReason) -> u8 {
-    match reason {
-        RemovedReason::MeterDelete | RemovedReason::Eviction if version < Version::V14 => {
-            RemovedReason::Delete as u8
-        }
-        other => other as u8,
     }
 }

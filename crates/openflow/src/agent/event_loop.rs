@@ -3,7 +3,6 @@
 
 use super::connection::{Connection, Kind, State};
 use super::event::Event;
-use super::fullness;
 use super::local::{ControlSocket, LocalListener, LocalService, Unserved};
 use super::order::{AgentState, Dial, Order, SharedWithAgent};
 use super::requests;
@@ -11,6 +10,7 @@ use super::standalone;
 use super::statistics;
 use super::stream::Stream;
 use super::switch_state::{EncodedEvent, SwitchState};
+use super::table_mods;
 use super::tls::Tls;
 use super::{FailMode, Listen, Options, Security, StartError, Target};
 use crate::message::Role;
@@ -455,7 +455,7 @@ impl EventLoop {
             self.switch.note_removed(removed);
             self.switch.keep_misses();
         }
-        fullness::note(&mut self.switch);
+        table_mods::note(&mut self.switch);
         if let Some(links) = self.options.links.as_ref().filter(|_| now >= self.links_at) {
             links.states().for_each(|(number, link)| control.set_link(number, link));
             self.links_at = now + LINKS_EVERY;

@@ -4,17 +4,14 @@
 //! Controllers are told when less room is free than one threshold, then when more is free than the
 //! other, and so on.
 
-use super::event::Event;
-use super::switch_state::SwitchState;
-use crate::message::{Fault, TableConfig, TableMod, TableStatus, Vacancy, table_config};
-use fastpath_switch::flow::ALL_TABLES;
-use fastpath_switch::{Switch, Version};
+use crate::message::{TableConfig, Vacancy, table_config};
+use fastpath_switch::Switch;
 use std::collections::BTreeMap;
 
 /// The bits of a table's configuration that a controller may set.
 pub(super) const CAPABILITIES: u32 = table_config::EVICTION | table_config::VACANCY_EVENTS;
 /// Flows are evicted by their importance and what is left of their life (OFPTMPEF_).
-const EVICTION_FLAGS: u32 = 0b110;
+pub(super) const EVICTION_FLAGS: u32 = 0b110;
 /// OFPTR_VACANCY_DOWN.
 const DOWN: u8 = 3;
 /// OFPTR_VACANCY_UP.
@@ -50,8 +47,26 @@ impl Fullness {
         }
     }
 
+    /// Returns whether controllers want the events of no table.
+    pub(super) fn watches_none(&self) -> bool {
+        self.watched.is_empty()
+    }
+
+    /// Begins to watch a table, with thresholds that stay as they were unless they are given.
+    pub(super) fn watch(&mut self, switch: &Switch, table_id: u8, thresholds: Option<Vacancy>) {
+        let before = self.watched.get(&table_id).map_or((0, 0), |watch| (watch.down, watch.up));
+        let (down, up) = thresholds.map_or(before, |vacancy| (vacancy.down, vacancy.up));
+        let is_low = vacancy(switch, table_id) < down;
+        self.watched.insert(table_id, Watch { down, up, is_low });
+    }
+
+    /// Ends to watch a table.
+    pub(super) fn ignore(&mut self, table_id: u8) {
+        self.watched.remove(&table_id);
+    }
+
     /// Returns the events that the tables as they are now have caused.
-    fn events(&mut self, switch: &Switch) -> Vec<(u8, u8)> {
+    pub(super) fn events(&mut self, switch: &Switch) -> Vec<(u8, u8)> {
         let mut events = Vec::new();
         for (table_id, watch) in &mut self.watched {
             let free = vacancy(switch, *table_id);
@@ -70,61 +85,4 @@ impl Fullness {
 fn vacancy(switch: &Switch, table_id: u8) -> u8 {
     let (most, used) = (switch.limits().flows, switch.tables()[usize::from(table_id)].len());
     (most.saturating_sub(used) * 100 / most.max(1)) as u8
-}
-
-/// Notes the events of vacancy that a change has caused.
-pub(super) fn note(state: &mut SwitchState) {
-    let SwitchState { control, fullness, .. } = state;
-    if fullness.watched.is_empty() {
-        return;
-    }
-    let events = control.peek(|switch| {
-        let events = fullness.events(switch);
-        let config = |(table_id, reason)| TableStatus { reason, table: fullness.config(switch, table_id) };
-        events.into_iter().map(config).collect::<Vec<_>>()
-    });
-    events.into_iter().for_each(|event| state.async_messages.push(Event::TableStatus(Box::new(event))));
-}
-
-/// Changes the configuration of a table, or of all.
-pub(super) fn table_mod(state: &mut SwitchState, version: Version, request: &TableMod) -> Result<(), Fault> {
-    let TableMod { table_id, config, eviction, vacancy } = *request;
-    let tables = state.control.peek(|switch| switch.limits().tables);
-    if table_id >= tables && table_id != ALL_TABLES {
-        return Err(Fault::TableModBadTable(table_id));
-    }
-    let known = if version < Version::V14 { table_config::DEPRECATED } else { CAPABILITIES };
-    if config & !(table_config::DEPRECATED | known) != 0 {
-        return Err(Fault::TableModBadConfig(config));
-    }
-    if version < Version::V14 {
-        return Ok(());
-    }
-    // The flags say what the switch does; it does nothing else.
-    if eviction.is_some_and(|flags| flags & !EVICTION_FLAGS != 0) {
-        return Err(Fault::PropertyBadValue);
-    }
-    if vacancy.is_some_and(|vacancy| vacancy.down > vacancy.up || vacancy.up > 100 || vacancy.now != 0) {
-        return Err(Fault::PropertyBadValue);
-    }
-    let chosen = if table_id == ALL_TABLES { 0..tables } else { table_id..table_id + 1 };
-    let evicts = config & table_config::EVICTION != 0;
-    state.control.change_flows(&[], |switch, _| {
-        chosen.clone().for_each(|table_id| switch.set_evicts(table_id, evicts));
-    });
-    for table_id in chosen {
-        if config & table_config::VACANCY_EVENTS == 0 {
-            state.fullness.watched.remove(&table_id);
-            continue;
-        }
-        let before = state.fullness.watched.get(&table_id).copied();
-        let (down, up) = match (vacancy, before) {
-            (Some(vacancy), _) => (vacancy.down, vacancy.up),
-            (None, Some(before)) => (before.down, before.up),
-            (None, None) => (0, 0),
-        };
-        let free = state.control.peek(|switch| self::vacancy(switch, table_id));
-        state.fullness.watched.insert(table_id, Watch { down, up, is_low: free < down });
-    }
-    Ok(())
 }

@@ -20,6 +20,7 @@ mod connection;
 mod event;
 mod event_loop;
 mod features;
+mod flow_events;
 mod fullness;
 mod local;
 mod misses;
@@ -32,6 +33,7 @@ mod standalone;
 mod statistics;
 mod stream;
 mod switch_state;
+mod table_mods;
 #[cfg_attr(not(feature = "tls"), path = "no_tls.rs")]
 mod tls;
 mod tls_files;

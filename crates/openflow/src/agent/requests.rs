@@ -4,12 +4,13 @@ use super::bundles;
 use super::changes::change_one;
 use super::connection::{Connection, Election, Incoming};
 use super::event::Event;
-use super::fullness;
+use super::flow_events::Author;
 use super::misses;
-use super::monitors::{Author, change_observed};
+use super::monitors::change_observed;
 use super::nicira;
 use super::statistics;
 use super::switch_state::SwitchState;
+use super::table_mods;
 use crate::message::{
     ACTIONS_10, Config, Fault, Features, Message, NO_BUFFER, ONF, PacketOut, PortMod, Role, RoleMessage,
 };
@@ -225,7 +226,7 @@ fn answer(
         }
         Message::TableMod(request) => {
             only_masters()?;
-            fullness::table_mod(state, connection.codec.version(), &request)?;
+            table_mods::table_mod(state, connection.codec.version(), &request)?;
         }
         Message::BarrierRequest => {
             // Changes before the barrier are in force: each is when its call returns. Frames that

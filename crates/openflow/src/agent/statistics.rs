@@ -3,6 +3,7 @@
 
 use super::connection::{Connection, Dump, DumpOf};
 use super::features;
+use super::flow_events;
 use super::misses;
 use super::monitors;
 use super::switch_state::SwitchState;
@@ -414,7 +415,7 @@ fn fill(state: &SwitchState, switch: &Switch, now: Time, of: DumpOf, page: &mut 
         }
         DumpOf::Monitored { monitors, next } => {
             let next = flows(switch, (&FlowFilter::all(), next), page, |table_id, rank, flow| {
-                monitors::initial(&monitors, table_id, rank, flow)
+                flow_events::initial(&monitors, table_id, rank, flow)
             });
             next.map(|next| DumpOf::Monitored { monitors, next: Some(next) })
         }
@@ -455,8 +456,8 @@ fn fill(state: &SwitchState, switch: &Switch, now: Time, of: DumpOf, page: &mut 
     }
 }
 
-/// Adds the flows that a filter selects to a page, each in a reply with one. Returns the last that was
-/// examined, if there are more.
+/// Adds the flows that a filter selects to a page, each in a reply with one. Returns the last that
+/// was examined, if there are more.
 fn flows(
     switch: &Switch,
     (filter, after): (&FlowFilter, Option<(u8, Rank)>),

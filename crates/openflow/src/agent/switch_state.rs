@@ -2,10 +2,10 @@
 //! messages not yet delivered.
 
 use super::async_messages::AsyncMessages;
-use super::event::{Event, EventForm, removed_reason};
+use super::event::{Event, EventForm};
+use super::flow_events::{self, Author, removed_reason};
 use super::fullness::Fullness;
 use super::misses;
-use super::monitors::{self, Author};
 use crate::message::{
     Config, FlowRemoved, Message, NO_BUFFER, PacketIn, PortDescription, PortStatus, has_port,
 };
@@ -87,7 +87,7 @@ impl SwitchState {
     /// As [`SwitchState::note_removed`], by the request of a controller.
     pub(super) fn note_removed_by(&mut self, author: Author, removed: Vec<Removed>) {
         if self.are_flows_monitored {
-            removed.iter().for_each(|one| self.async_messages.push(monitors::of_removed(one, author)));
+            removed.iter().for_each(|one| self.async_messages.push(Event::of_removed(one, author)));
         }
         self.report_removed(removed);
     }
@@ -151,7 +151,7 @@ impl SwitchState {
             Event::FlowRemoved(removed) => Message::FlowRemoved(flow_removed(version, removed)),
             Event::PortAdded(number) => self.port_status(0, *number)?,
             Event::PortStatus(number) => self.port_status(2, *number)?,
-            Event::FlowChange(change) => monitors::message(version, change, form.telling?),
+            Event::FlowChange(change) => flow_events::message(version, change, form.telling?),
             Event::Request(request) => {
                 let (_, xid, request) = &**request;
                 if !has_request(version, request) {

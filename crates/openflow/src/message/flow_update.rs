@@ -1,4 +1,5 @@
-//! Flow monitors: requests to be told of changes of flows, and the updates (OpenFlow 1.4 §7.3.5.20).
+//! Flow monitors: requests to be told of changes of flows, and the updates (OpenFlow 1.4
+//! §7.3.5.20).
 
 use super::bytes::{ByteReader, Write, measured};
 use super::fault::Fault;

@@ -10,8 +10,8 @@ use std::path::PathBuf;
 /// Compare registered predictions with what was measured afterwards.
 ///
 /// Without FILE, the predictions and results are those of this repository. A prediction names its
-/// model, quantity, command, value and 95 % interval. The exit code is 1 if a result lies outside of
-/// its interval.
+/// model, quantity, command, value and 95 % interval. The exit code is 1 if a result lies outside
+/// of its interval.
 #[derive(Args)]
 pub(super) struct RegisteredCommand {
     /// Predictions: a TOML file of [[prediction]] tables.

@@ -14,8 +14,8 @@ use fastpath_units::Bytes;
 /// Solve queues: utilisation, waits, sojourn times, losses.
 ///
 /// Arrivals and services are rates (800kpps, 3/s, 10Gbit with --size) or times each (1us).
-/// Distributions are constant, exponential, erlang:K, hyper:CV2 and cv2:CV2, where CV2 is the squared
-/// coefficient of variation. All queues serve in order of arrival.
+/// Distributions are constant, exponential, erlang:K, hyper:CV2 and cv2:CV2, where CV2 is the
+/// squared coefficient of variation. All queues serve in order of arrival.
 #[derive(Args)]
 pub(super) struct QueueCommand {
     #[command(subcommand)]

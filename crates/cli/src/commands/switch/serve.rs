@@ -52,8 +52,8 @@ pub(super) struct ServeArgs {
     /// Connect to a controller: tcp:ADDRESS:PORT or tls:ADDRESS:PORT. May be repeated.
     #[arg(long, value_name = "ADDRESS")]
     pub(super) connect: Vec<Target>,
-    /// Versions of OpenFlow that controllers may use: some of 1.0, 1.3, 1.4 and 1.5. Each connection
-    /// uses the highest that its controller has too.
+    /// Versions of OpenFlow that controllers may use: some of 1.0, 1.3, 1.4 and 1.5. Each
+    /// connection uses the highest that its controller has too.
     #[arg(long, value_name = "VERSIONS", default_value = "1.0,1.3")]
     openflow: Versions,
     /// Serve the bridges of an Open vSwitch database, as ovs-vswitchd does: unix:PATH,

@@ -1,5 +1,5 @@
-//! Ports, their counters and their changes (OpenFlow 1.4 §7.2.1, §7.3.4.4, §7.3.5.7): what only some
-//! ports have is in properties.
+//! Ports, their counters and their changes (OpenFlow 1.4 §7.2.1, §7.3.4.4, §7.3.5.7): what only
+//! some ports have is in properties.
 
 use super::properties;
 use crate::message::bytes::{ByteReader, Write, measured};
