@@ -8,6 +8,7 @@ mod common;
 mod defaults;
 mod later;
 mod orders;
+mod tls;
 mod v10;
 
 use common::{Harness, Peer, until};
@@ -789,22 +790,4 @@ fn stations(from: u8, to: u8) -> Vec<u8> {
     let mut frame = frame(from);
     (frame[5], frame[11]) = (to, from);
     frame
-}
-
-#[test]
-fn tls_accepts_a_controller_with_a_valid_certificate_and_no_other() {
-    if cfg!(not(feature = "tls")) {
-        eprintln!(
-            "SKIPPED: tls_accepts_a_controller_with_a_valid_certificate_and_no_other: no --features tls"
-        );
-        return;
-    }
-    let harness = Harness::tls();
-    let mut controller = harness.tls_controller("controller").expect("the handshake succeeds");
-    controller.greet();
-    controller.say(&flow(wire(1, 2)));
-    controller.barrier();
-    harness.send(1, &frame(7));
-    assert_eq!(harness.receive(2), frame(7));
-    assert!(harness.tls_controller("stranger").is_none_or(|mut peer| peer.is_closed()));
 }
