@@ -26,8 +26,11 @@
 //! addition, and a program that reads the packet finds it behind the cache. Without `ddio` every
 //! packet is behind the cache, and the latency is all that a write takes.
 //!
-//! TLP overheads: Neugebauer et al., "Understanding PCIe performance for end host networking",
-//! SIGCOMM 2018. Shares of the cache: Farshin et al., "Reexamining direct cache access", ATC 2020.
+//! TLP overheads: pcie-bench/pcie-model, model/pcie.py, the model of Neugebauer et al.,
+//! "Understanding PCIe performance for end host networking", SIGCOMM 2018. Two ways of
+//! the cache by default: A. Farshin in tbarbette/fastclick issue 392, and aliireza/ddio-bench, the
+//! code of Farshin et al., "Reexamining Direct Cache Access to Optimize I/O Intensive Applications
+//! for Multi-hundred-gigabit Networks", USENIX ATC 2020.
 
 use super::behaviour::{Setup, Surroundings, UnitModel, UnitType, check_servers, put_servers};
 use crate::environment::{Environment, What};

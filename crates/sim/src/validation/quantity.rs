@@ -42,7 +42,7 @@ impl fmt::Display for Quantity {
 const JOGLEKAR: &str = "Joglekar 2004";
 const HARTIKAINEN: &str = "Hartikainen 2016";
 const SPALINK: &str = "Spalink et al. 2001";
-const ASICS: &str = "Table of switch ASICs 2020";
+const ASICS: &str = "2020 High Speed Ethernet ASICs";
 const FRAME: &str = "frame size, bytes";
 const RATE: &str = "rate of a link, kbit/s";
 const CORES: &str = "number of cores";
@@ -132,11 +132,11 @@ const ROWS: &[Row] = &[
     ("vpp-l2-64", "FD.io CSIT 17.01", "L2 forwarding", "throughput of 64-byte frames, packets/s", CORES),
     ("vpp-l2-1518", "FD.io CSIT 17.01", "L2 forwarding", "throughput of 1518-byte frames, packets/s", CORES),
     ("vpp-l3-64", "FD.io CSIT 17.01", "L3 forwarding", "throughput of 64-byte frames, packets/s", CORES),
-    ("spectrum-2", ASICS, "Spectrum-2", "packets/s of all ports", FRAME),
+    ("spectrum-2", "Linley Newsletter 2017", "Spectrum-2 Debuts 200GbE", "packets/s of all ports", FRAME),
     ("spectrum-3", ASICS, "Spectrum-3", "packets/s of all ports", FRAME),
-    ("tomahawk", "snabbco/snabb issue 1013", "Tomahawk", "share of the line rate of all ports", FRAME),
+    ("tomahawk", "ipSpace.net 2015", "Broadcom Tomahawk 101", "share of the line rate of all ports", FRAME),
     ("spalink-forward", SPALINK, "abstract", "packets/s forwarded", FRAME),
-    ("spalink-swap", SPALINK, "abstract", "packets/s with three cycles at each swap", FRAME),
+    ("spalink-swap", SPALINK, "not published", "packets/s with three cycles at each swap", FRAME),
     ("spalink-pentium", SPALINK, "abstract", "packets/s through the Pentium", FRAME),
     ("bluefield-2", "Liu et al. 2021", "abstract", "share of 100 Gbit/s by kernel-space processing", FRAME),
     ("vpp-l3-imix", "FD.io CSIT 17.01", "L3 forwarding", "throughput of the IMIX, packets/s", CORES),

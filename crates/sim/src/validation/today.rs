@@ -1,5 +1,5 @@
 //! Switch ASICs, a SmartNIC and the router of Spalink et al. compared with what is published of
-//! them. The Ice Lake server has no check: no rate of it was at hand.
+//! them. The Ice Lake server has no check: no packet rate of it was found.
 
 use super::check::{Effort, Kind, ValidationCheck, check, go, line_rate, shipped};
 use crate::workload::Workload;
@@ -63,7 +63,7 @@ fn router(effort: Effort) -> Vec<ValidationCheck> {
         go(&machine, &program, &line_rate(64, &[], effort.ms(10))).forwarded_pps
     };
     let forward =
-        "packets of 64 B per second; the published 109 cycles of the output loop and no cycle lost at a swap";
+        "packets of 64 B per second; 109 cycles of the output loop (unconfirmed) and no cycle lost at a swap";
     let double = "the same with three cycles lost at each of eleven swaps, which the 109 cycles contain already: 1.23 times too few";
     let pentium = "packets per second with 1510 cycles of extra processing; sets the 855 cycles of the path, without which 485 kpps would pass";
     let three = rate("ixp-forward", "3");
