@@ -94,8 +94,8 @@ impl Offers<'_> {
         if offer.address.is_some_and(|address| ![own.src, other.dst].contains(&address)) {
             return Err(Malformed);
         }
-        let port = self.expect(is_reply, offer.port, has_nat);
         let is_moved = has_nat && own.src != other.dst;
+        let port = self.expect(is_reply, offer.port, is_moved);
         Ok(is_moved.then(|| FtpOffer::text(&offer, other.dst, port, is_v6)).map(|text| (offer.place, text)))
     }
 

@@ -113,8 +113,10 @@ impl TableCell {
         // Misses first: the lookup of a miss is already counted.
         let misses = self.misses.load(Relaxed);
         let lookups = self.lookups.load(Relaxed);
-        let (old_lookups, old_misses) = std::mem::replace(before, (lookups, misses));
-        (lookups - old_lookups, (lookups - old_lookups).saturating_sub(misses - old_misses))
+        let (old_lookups, old_hits) = *before;
+        // A miss between the two reads counts as a hit until the next time.
+        *before = (lookups, lookups.saturating_sub(misses).max(old_hits));
+        (lookups - old_lookups, before.1 - old_hits)
     }
 }
 

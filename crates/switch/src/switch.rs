@@ -19,7 +19,7 @@ use crate::learners::Lesson;
 use crate::limits::Limits;
 use crate::meter::{self, BandKind, Meter, MeterCommand, MeterMod};
 use crate::normal::Normal;
-use crate::outcome::Learned;
+use crate::outcome::{Learned, has_room_for};
 use crate::port::{self, Port, PortCounters};
 use crate::table::{ClearedFlows, Table};
 use crate::version::Version;
@@ -437,7 +437,13 @@ impl Switch {
     /// change.
     pub fn learn(&mut self, now: Time, learned: &Learned) -> bool {
         match learned {
-            Learned::Flow { flow, .. } => self.learn_flow(now, flow),
+            Learned::Flow { flow, limit } => {
+                let Some(table) = self.tables.get(usize::from(flow.table_id)) else { return false };
+                // Other workers may have added flows since the packet counted them.
+                let flows = table.flows().filter(|(_, flow)| !flow.instructions.is_clause());
+                let flows = flows.map(|(rank, flow)| (rank, flow.cookie));
+                has_room_for(flow, *limit, flows, &[]) && self.learn_flow(now, flow)
+            }
             Learned::Timeouts { table_id, rank, serial, idle, hard } => {
                 if let Some(table) = self.tables.get_mut(usize::from(*table_id)) {
                     table.shorten((rank, *serial), *idle, *hard);

@@ -261,10 +261,12 @@ impl Table {
         // Its entry in the deadlines may be early, but not late.
         let due = entry.flow.deadline().map(|(at, _)| at);
         if let Some(due) = due.filter(|due| entry.listed.is_none_or(|listed| *due < listed)) {
+            self.eviction.remove(rank, &entry.flow, entry.listed);
             if let Some(at) = entry.listed.replace(due) {
                 self.deadlines.remove(&(at, rank.clone()));
             }
             self.deadlines.insert((due, rank.clone()));
+            self.eviction.add(rank, &entry.flow, entry.listed);
         }
     }
 

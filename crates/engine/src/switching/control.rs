@@ -243,8 +243,9 @@ impl Control {
         let next = core.executor.credit_part(&mut core.switch, from);
         for (number, (frames, bytes)) in refused {
             if let Some(port) = core.switch.port_mut(number) {
-                port.counters.tx_packets -= frames;
-                port.counters.tx_bytes -= bytes;
+                // They may be of a port of this number that was removed.
+                port.counters.tx_packets = port.counters.tx_packets.saturating_sub(frames);
+                port.counters.tx_bytes = port.counters.tx_bytes.saturating_sub(bytes);
                 port.counters.tx_dropped += frames;
             }
         }

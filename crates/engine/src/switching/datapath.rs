@@ -281,6 +281,7 @@ impl Datapath {
         let mut channel = shared.channel(self.worker);
         let Some(port) = &mut channel.port else {
             // Another worker has closed it.
+            drop(channel);
             if attached.is_watched {
                 self.watch_ports();
             }

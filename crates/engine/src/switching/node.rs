@@ -8,6 +8,7 @@
 //!
 //! See `node_switch.rs` of the engine for what starts it.
 
+use super::accounting::Counts;
 use super::control::Control;
 use fastpath_switch::execute::Forwarder;
 use fastpath_switch::{Executor, Outbox, Switch, Verdict};
@@ -53,12 +54,11 @@ impl Executor for NodeExecutor {
             }
             None => control.lock_for_burst().execute(now, in_port, frame, out),
         };
-        let mut report = workers.report(0);
-        report.counts.received += 1;
-        report.counts.outcomes += u64::from(verdict != Verdict::Done) + out.fates() as u64;
-        // The network sends the frames.
-        let is_first = control.deliver(now, out, &mut report.counts, |_, _| ());
-        drop(report);
+        let outcomes = u64::from(verdict != Verdict::Done) + out.fates() as u64;
+        let mut counts = Counts { received: 1, outcomes, ..Counts::default() };
+        // The network sends the frames. The report is locked after the exchange, never around it.
+        let is_first = control.deliver(now, out, &mut counts, |_, _| ());
+        workers.report(0).counts.add(&counts);
         if self.forwarder.is_some() {
             control.learn(now, out);
         }

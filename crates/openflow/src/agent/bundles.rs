@@ -34,7 +34,8 @@ pub(super) fn answer(
     }
     match message {
         BundleMessage::Add { id, flags, message } => {
-            let (xid, content) = connection.codec.decode(message)?;
+            // A copy: what is refused here does not change the forms of the connection.
+            let (xid, content) = { connection.codec }.decode(message)?;
             let may_be_bundled =
                 matches!(content, Message::FlowMod { .. } | Message::GroupMod(_) | Message::MeterMod(_));
             if !may_be_bundled {

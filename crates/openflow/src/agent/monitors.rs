@@ -29,8 +29,9 @@ pub(super) fn answer(
 ) -> Result<(), Fault> {
     let tables = state.control.peek(|switch| switch.limits().tables);
     let mut shown = Vec::new();
+    // A request that is refused changes nothing.
+    let mut known = connection.monitors.by_id.clone();
     for MonitorRequest { id, command, flags, filter } in requests {
-        let known = &mut connection.monitors.by_id;
         match command {
             0 if known.contains_key(&id) => return Err(Fault::MonitorExists(id)),
             0 if known.len() >= MONITORS_MAX => return Err(Fault::MonitorsFull(MONITORS_MAX)),
@@ -54,6 +55,7 @@ pub(super) fn answer(
         }
         known.insert(id, monitor);
     }
+    connection.monitors.by_id = known;
     state.are_flows_monitored |= !connection.monitors.is_empty();
     connection.dump = Some(Dump { xid, of: DumpOf::Monitored { monitors: shown, next: None } });
     Ok(())

@@ -31,11 +31,11 @@ pub(super) fn edit_payload(frame: &mut Vec<u8>, edit: &PayloadEdit) {
         let payload = start + usize::from(frame[start + 12] >> 4) * 4;
         let (from, to) = (payload + place.start, payload + place.end);
         let longer = end + text.len() - place.len();
-        if to > end || !set_len(frame, &headers, longer) {
-            return;
+        // Without room for the text, the numbers still move, and so does the checksum.
+        if to <= end && set_len(frame, &headers, longer) {
+            frame.splice(from..to, text.bytes());
+            end = longer;
         }
-        frame.splice(from..to, text.bytes());
-        end = longer;
     }
     let at = start + CHECKSUM;
     let before = u16::from_be_bytes([frame[at], frame[at + 1]]);
