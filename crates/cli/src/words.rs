@@ -10,6 +10,7 @@ const SHARED: &[(&str, &str)] = &[
     ("out", "the file for what leaves there"),
     ("output", "the file or directory for results"),
     ("port", "a port of a switch: all of them, or the kind of the measured one"),
+    ("print", "what is printed instead of a run: a shipped file, or the network itself"),
     ("set", "a value that replaces another"),
 ];
 

@@ -127,7 +127,7 @@ fn ovs_ofctl_monitors_the_switch_and_snoops_on_others() {
     let words = ["-O", "OpenFlow13", "packet-out", &serving.1, &out];
     let output = Command::new("ovs-ofctl").args(words).output().unwrap();
     assert!(output.status.success(), "{}", text(&output));
-    let packet = monitor.wait_for("OFPT_PACKET_IN");
+    let packet = monitor.wait_for("NXT_PACKET_IN2");
     assert!(packet.contains("in_port=1 (via action) data_len=54"), "{packet}");
     assert!(snoop.wait_for("OFPT_PACKET_OUT").contains("CONTROLLER"));
     snoop.wait_for("OFPT_BARRIER_REPLY");

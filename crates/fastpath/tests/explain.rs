@@ -21,7 +21,7 @@ const STEPS: &str = "\
 table 0: priority=30,ip,nw_dst=10.0.0.0/8
     load:0x5->NXM_NX_REG0[]
     resubmit(,1)
-    table 1: priority=9,udp,reg0=0x5,tp_dst=53  (with reg0=0x5)
+    table 1: priority=9,udp,tp_dst=53,reg0=0x5  (with reg0=0x5)
         dec_ttl
         ct(table=3,zone=7)
         tracked: ct_state=+new+trk,ct_zone=7

@@ -40,8 +40,8 @@ group_id=1,type=select,bucket=weight:1,output:3,bucket=weight:2,output:4
 group_id=2,type=all,bucket=output:5,bucket=output:6
 group_id=3,type=ff,bucket=watch_port:2,output:2,bucket=watch_port:3,output:3
 table=1,priority=0,actions=output:2
-table=2,priority=9,ct_state=+trk+new,actions=ct(commit,zone=7),output:5
-table=2,priority=9,ct_state=+trk+est,actions=output:6
+table=2,priority=9,ip,ct_state=+trk+new,actions=ct(commit,zone=7),output:5
+table=2,priority=9,ip,ct_state=+trk+est,actions=output:6
 table=2,priority=0,actions=drop";
 
 /// What flows of a kind do. Those of kind 8 change from round to round.

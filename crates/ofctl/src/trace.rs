@@ -7,7 +7,7 @@ use fastpath_switch::field::FIELDS;
 use fastpath_switch::meter::MeterResult;
 use fastpath_switch::normal::ForwardingDecision;
 use fastpath_switch::trace::{Lookup, Trace, TraceEvent, TraceStep};
-use fastpath_switch::{ConnectionFields, Field, FieldMatch, Instructions, Key, Match};
+use fastpath_switch::{ConnectionFields, Field, FieldMatch, Instructions, Key, Match, port};
 use std::fmt::Write;
 
 /// Spaces of a level.
@@ -140,8 +140,8 @@ fn print_of(key: &Key, is_shown: impl Fn(Field) -> bool) -> String {
     print_fields(shown.filter_map(|field| value_of(key, field)))
 }
 
-/// Returns a field of a packet; `None` if it has none, or one of 0 that is not in its frame. Of
-/// registers those that are not 0 are exact.
+/// Returns a field of a packet; `None` if it has none, or one that is not set and not in its frame.
+/// Of registers those that are not 0 are exact.
 fn value_of(key: &Key, field: Field) -> Option<FieldMatch> {
     let value = key.get(field)?;
     if !is_carried(field) {
@@ -152,7 +152,8 @@ fn value_of(key: &Key, field: Field) -> Option<FieldMatch> {
         true => (0..4).map(part).filter(|part| value & part != 0).sum(),
         false => field.ones(),
     };
-    (value != 0).then_some(FieldMatch { field, value, mask })
+    let is_unset = value == 0 || field == Field::ActsetOutput && value == u128::from(port::UNSET);
+    (!is_unset).then_some(FieldMatch { field, value, mask })
 }
 
 /// Prints fields as in a rule; one that a rule could not have beside the others is left out.

