@@ -175,7 +175,11 @@ fn saved_records_of_platforms_are_evaluated_again() {
     let (code, out, err) = run(&["--input", ".", "--json"]);
     assert_eq!(code, Some(0), "{err}");
     let found: Value = serde_json::from_str(&out).unwrap();
-    assert_eq!(ids(&found["results"]), ["half-grid-median-pct", "half-grid-p95-pct", "slower-covered"]);
+    let all = ids(&found["results"]);
+    let (measured, families) = all.split_at(3);
+    assert_eq!(measured, ["half-grid-median-pct", "half-grid-p95-pct", "slower-covered"]);
+    // Eight families of costs, each with three sizes of sample.
+    assert!(families.len() == 24 && families.iter().all(|id| id.starts_with("family/")), "{families:?}");
     assert_eq!(
         (&found["results"][2]["ours"], &found["results"][2]["noisy"]),
         (&Value::from(1.0), &Value::from(false))
@@ -183,7 +187,7 @@ fn saved_records_of_platforms_are_evaluated_again() {
     // A record that declares a machine as fast as this one.
     kept(&at, "slower", 1.6, 1.0);
     let (code, out, _) = run(&["--input", "."]);
-    assert!(code == Some(1) && out.contains("MISS") && out.contains("2 of 3 figures pass"), "{out}");
+    assert!(code == Some(1) && out.contains("MISS") && out.contains("26 of 27 figures pass"), "{out}");
     let (code, _, err) = run(&["--input", "..", "--quick"]);
     assert!(code == Some(2) && err.contains("--quick"), "{err}");
     let (code, _, err) = run(&["--input", ".."]);

@@ -55,7 +55,8 @@ impl Executor for NodeExecutor {
             None => control.lock_for_burst().execute(now, in_port, frame, out),
         };
         let outcomes = u64::from(verdict != Verdict::Done) + out.fates() as u64;
-        let mut counts = Counts { received: 1, outcomes, ..Counts::default() };
+        let mut counts = Counts::default();
+        (counts.received, counts.outcomes) = (1, outcomes);
         // The network sends the frames. The report is locked after the exchange, never around it.
         let is_first = control.deliver(now, out, &mut counts, |_, _| ());
         workers.report(0).counts.add(&counts);
