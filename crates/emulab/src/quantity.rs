@@ -131,7 +131,7 @@ mod tests {
             assert_eq!(rate(text).unwrap(), Rate::from_bps(bits), "{text}");
         }
         assert_eq!(rate("*").unwrap(), None);
-        for text in ["", "Mb", "0Mb", "-1Mb", "10Mbyte", "1000Gb", "1..5Mb", "e", "1e999"] {
+        for text in ["", "Mb", "0Mb", "-1Mb", "10Mbyte", "300000Gb", "1..5Mb", "e", "1e999"] {
             assert!(rate(text).is_err(), "{text}");
         }
     }

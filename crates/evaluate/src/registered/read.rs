@@ -245,8 +245,8 @@ tool = '0.1.0'
     fn every_key_is_needed_and_checked() {
         assert_eq!(predictions(PREDICTION).expect("no mistakes").len(), 1);
         for (from, to, said) in [
-            ("id = 'a'\n", "", "2:1: id is missing: write id = \"pipeline-64\""),
-            ("'2026-01-02'", "'yesterday'", "3:8: 'yesterday' is not a day: write it as \"2026-11-27\""),
+            ("id = 'a'\n", "", "2:1: id is missing; write id = \"pipeline-64\""),
+            ("'2026-01-02'", "'yesterday'", "3:8: 'yesterday' is not a day; write it as \"2026-11-27\""),
             ("'2026-01-02'", "'2026-13-02'", "is not a day"),
             ("'fastpath measure pipeline --size 64'", "'rm -r /'", "7:11: 'rm -r /' is not a measurement"),
             ("low = 45.5", "low = 51", "50 is not between low = 51 and high = 55"),
