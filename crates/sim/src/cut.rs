@@ -330,6 +330,7 @@ fn is_cut(machine: &Machine, units: &[Unit], route: &Route, at: usize) -> bool {
     let is_link = |leg: &Leg| spec(leg).uses_network_streams();
     let in_one_part = |f: &dyn Fn(&Leg) -> bool| !(upstream.iter().any(f) && downstream.iter().any(f));
     is_separate
+        && !route.legs.iter().any(|leg| spec(leg).mixes_instants())
         && entries.filter_map(|entry| route.legs.get(entry)).all(drops)
         && in_one_part(&shares)
         && in_one_part(&is_link)

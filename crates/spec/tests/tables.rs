@@ -447,7 +447,7 @@ const MISTAKES: &[(&str, &[&str])] = &[
          [[link]]\nbetween = ['a', 'b']\ndelay = '-5ms'\nspeed = 3\nb_to_c = {}\nname = 'l'\n[[link]]\nbetween = ['b', 'a']\nname = 'l'",
         &[
             "3:1: link has no ends; write between = [\"a\", \"b\"]",
-            "4:8: '10 Mbyte' is not a rate: the unit 'Mbyte' is not known (bit, kbit, Mbit, Gbit); write rate = \"10Mbit\"",
+            "4:8: '10 Mbyte' is not a rate: the unit 'Mbyte' is not known (bit, kbit, Mbit, Gbit, Tbit); write rate = \"10Mbit\"",
             "6:11: the link joins a node to itself; write between = [\"a\", \"b\"]",
             "8:11: between is not a list of two nodes; write between = [\"a\", \"b\"]",
             "11:9: '-5ms' is not a duration: it cannot be negative; write delay = \"25ms\"",

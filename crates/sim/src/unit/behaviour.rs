@@ -61,6 +61,12 @@ pub(crate) trait UnitType {
         false
     }
 
+    /// True if the order of its events at one instant depends on those of other units. A run with
+    /// it is not cut.
+    fn mixes_instants(&self) -> bool {
+        false
+    }
+
     /// True if the unit writes packets to the memory of a host.
     fn writes_packets(&self) -> bool {
         false

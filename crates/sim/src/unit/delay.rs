@@ -54,6 +54,11 @@ impl UnitType for DelaySpec {
     fn shares(&self, _work: &[OpGroup]) -> bool {
         self.law != TimeLaw::Constant
     }
+
+    /// It passes several packets on at once.
+    fn mixes_instants(&self) -> bool {
+        true
+    }
 }
 
 pub(crate) struct DelayLine {
