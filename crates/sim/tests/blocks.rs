@@ -181,7 +181,7 @@ fn a_bus_carries_its_rate_with_the_headers_of_every_tlp() {
     assert_near(outcome.forwarded_pps, 4e9 / one, 0.01);
 }
 
-/// 50 000 packets: the standard error of the mean is 0.15 ns of 196 ns.
+/// 60 000 packets: the standard error of the mean is 0.14 ns of 196 ns.
 #[test]
 fn writes_beyond_the_ways_of_ddio_are_read_from_memory() {
     let ddio = |buffers: &str| {
@@ -191,16 +191,18 @@ fn writes_beyond_the_ways_of_ddio_are_read_from_memory() {
     };
     let stages = "region = [{ name = 'packet', cache = 'caches' }]
         stage = [{ name = 'in', on = 'p' }, { name = 'f', on = 'c', steps = [{ compute = 300 }, { read = 'packet' }] }]";
+    // Below the load that fills the queue of the core: packets behind a write that misses come with
+    // it, and a full queue would take it and drop them.
+    let compare = |machine: &str, ns: f64| {
+        let outcome = simulate(machine, stages, "poisson,rate=3Mpps,duration=20ms");
+        assert!(outcome.dropped.is_empty(), "{outcome:?}");
+        assert_near(outcome.units["c"].busy / outcome.forwarded_pps, ns / 1e9, 0.005);
+    };
     // Two of twelve ways of 30 MiB are 5 MiB.
     for (buffers, hit) in [("4MiB", 1.0), ("8MiB", 0.625), ("40MiB", 0.125)] {
-        let outcome = simulate(&ddio(buffers), stages, "poisson,rate=9Mpps,duration=10ms");
-        // Where writes miss, up to 4 % less is carried than the latencies say.
-        let within = if hit == 1.0 { 0.005 } else { 0.04 };
-        assert_near(outcome.forwarded_pps, 1e9 / (150.0 + hit * 20.0 + (1.0 - hit) * 90.0), within);
+        compare(&ddio(buffers), 150.0 + hit * 20.0 + (1.0 - hit) * 90.0);
     }
-    let none = ddio("4MiB").replace("\nddio", "\n# ddio");
-    let outcome = simulate(&none, stages, "poisson,rate=9Mpps,duration=10ms");
-    assert_near(outcome.forwarded_pps, 1e9 / 240.0, 0.005);
+    compare(&ddio("4MiB").replace("\nddio", "\n# ddio"), 240.0);
     // A slow memory holds up the writes that miss: 64 bytes at 1 Gbit/s for 7 of 8.
     let slow = ddio("40MiB").replace("'800Gbit'", "'1Gbit'").replace("'2GHz'", "'20GHz'");
     let outcome = simulate(&slow, stages, "poisson,rate=9Mpps,duration=10ms");

@@ -197,7 +197,7 @@ fn read_body(header: &Header, mut r: ByteReader<'_>) -> Result<Message, Fault> {
         9 => Message::SetConfig(Config { flags: r.u16()?, miss_send_len: r.u16()? }),
         10 => return Ok(Message::PacketIn(packet::read_packet_in(r)?)),
         11 => return Ok(Message::FlowRemoved(packet::read_flow_removed(r)?)),
-        12 => return Ok(Message::PortStatus(packet::read_port_status(r)?)),
+        12 => return Ok(Message::PortStatus(packet::read_port_status(r, packet::read_port)?)),
         13 => return Ok(Message::PacketOut(packet::read_packet_out(r)?)),
         14 => {
             let (buffer_id, request) = modify::read_flow_mod(r, &action::FLOWS)?;
@@ -321,7 +321,7 @@ impl Message {
             Message::FeaturesReply(features) => features.write(out),
             Message::PacketIn(packet) => packet::write_packet_in(out, packet),
             Message::FlowRemoved(flow) => packet::write_flow_removed(out, flow),
-            Message::PortStatus(status) => packet::write_port_status(out, status),
+            Message::PortStatus(status) => packet::write_port_status(out, status, packet::write_port),
             Message::PacketOut(packet) => packet::write_packet_out(out, packet),
             Message::FlowMod { buffer_id, request } => {
                 modify::write_flow_mod(out, *buffer_id, request, &action::FLOWS);

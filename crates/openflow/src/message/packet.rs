@@ -182,7 +182,11 @@ pub(crate) fn write_flow_removed(out: &mut Vec<u8>, flow: &FlowRemoved) {
     oxm::write_match(out, &flow.matching);
 }
 
-pub(crate) fn read_port_status(mut r: ByteReader<'_>) -> Result<PortStatus, Fault> {
+/// Reads a port status, whose port has the form of a version.
+pub(crate) fn read_port_status(
+    mut r: ByteReader<'_>,
+    read_port: impl FnOnce(&mut ByteReader<'_>) -> Result<PortDescription, Fault>,
+) -> Result<PortStatus, Fault> {
     let reason = r.u8()?;
     r.skip(7)?;
     let port = read_port(&mut r)?;
@@ -190,7 +194,12 @@ pub(crate) fn read_port_status(mut r: ByteReader<'_>) -> Result<PortStatus, Faul
     Ok(PortStatus { reason, port })
 }
 
-pub(crate) fn write_port_status(out: &mut Vec<u8>, status: &PortStatus) {
+/// Writes a port status, whose port has the form of a version.
+pub(crate) fn write_port_status(
+    out: &mut Vec<u8>,
+    status: &PortStatus,
+    write_port: impl FnOnce(&mut Vec<u8>, &PortDescription),
+) {
     out.u8(status.reason);
     out.zeros(7);
     write_port(out, &status.port);

@@ -34,6 +34,7 @@ use super::bytes::{ByteReader, Write};
 use super::control::Config;
 use super::multipart::{self, Reply, Request, write_nicira};
 use super::nicira::{FlowFormat, Nicira, PacketInFormat};
+use super::packet::{read_port_status, write_port_status};
 use super::{Header, Message, fault::Fault, read_common, write_common};
 
 /// OFPT_STATS_REPLY.
@@ -98,7 +99,7 @@ pub(crate) fn read_body(header: &Header, mut r: ByteReader<'_>, forms: Forms) ->
         9 => Message::SetConfig(Config { flags: r.u16()?, miss_send_len: r.u16()? }),
         10 => return Ok(Message::PacketIn(packet::read_packet_in(r)?)),
         11 => return Ok(Message::FlowRemoved(flow::read_flow_removed(r)?)),
-        12 => return Ok(Message::PortStatus(port::read_status(r)?)),
+        12 => return Ok(Message::PortStatus(read_port_status(r, port::read)?)),
         13 => return Ok(Message::PacketOut(packet::read_packet_out(r)?)),
         14 => {
             let (buffer_id, request) = flow::read_flow_mod(r, forms.tables)?;
@@ -167,7 +168,7 @@ pub(crate) fn write_body(message: &Message, out: &mut Vec<u8>, forms: Forms) {
         Message::FeaturesReply(reply) => features::write(out, reply),
         Message::PacketIn(one) => packet::write_packet_in(out, one),
         Message::FlowRemoved(one) => flow::write_flow_removed(out, one),
-        Message::PortStatus(status) => port::write_status(out, status),
+        Message::PortStatus(status) => write_port_status(out, status, port::write),
         Message::PacketOut(one) => packet::write_packet_out(out, one),
         Message::FlowMod { buffer_id, request } => {
             flow::write_flow_mod(out, *buffer_id, request, forms.tables);

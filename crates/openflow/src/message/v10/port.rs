@@ -4,7 +4,7 @@ use super::port_number;
 use crate::message::bytes::{ByteReader, Write};
 use crate::message::fault::Fault;
 use crate::message::modify::PortMod;
-use crate::message::packet::{PortDescription, PortStatus};
+use crate::message::packet::PortDescription;
 use fastpath_wire::MacAddr;
 
 /// Bits of features that are the same in both versions: the speeds up to 10 Gbit/s.
@@ -34,20 +34,6 @@ pub(crate) fn write(out: &mut Vec<u8>, port: &PortDescription) {
     out.u32(port.config);
     out.u32(port.state & LINK_DOWN);
     port.features.iter().for_each(|features| out.u32(narrow_features(*features)));
-}
-
-pub(crate) fn read_status(mut r: ByteReader<'_>) -> Result<PortStatus, Fault> {
-    let reason = r.u8()?;
-    r.skip(7)?;
-    let port = read(&mut r)?;
-    r.end()?;
-    Ok(PortStatus { reason, port })
-}
-
-pub(crate) fn write_status(out: &mut Vec<u8>, status: &PortStatus) {
-    out.u8(status.reason);
-    out.zeros(7);
-    write(out, &status.port);
 }
 
 pub(crate) fn read_mod(mut r: ByteReader<'_>) -> Result<PortMod, Fault> {

@@ -24,6 +24,7 @@ pub(crate) use properties::{read as read_properties, unknown as unknown_property
 use super::bundle::{ADD, CONTROL, ONF};
 use super::bytes::{ByteReader, Write};
 use super::fault::Fault;
+use super::packet::{read_port_status, write_port_status};
 use super::{Header, Message, modify};
 use multipart::FLOWS;
 
@@ -35,7 +36,7 @@ const BUNDLES: [(u8, u32); 2] = [(33, CONTROL), (34, ADD)];
 /// Reads what follows the header.
 pub(crate) fn read_body(header: &Header, mut r: ByteReader<'_>) -> Result<Message, Fault> {
     let message = match header.kind {
-        12 => Message::PortStatus(port::read_status(r)?),
+        12 => Message::PortStatus(read_port_status(r, port::read)?),
         14 => {
             let (buffer_id, request) = modify::read_flow_mod(r, &FLOWS)?;
             Message::FlowMod { buffer_id, request }
@@ -97,7 +98,7 @@ pub(crate) fn kind(message: &Message) -> u8 {
 /// If OpenFlow 1.4 has no such message.
 pub(crate) fn write_body(message: &Message, out: &mut Vec<u8>) {
     match message {
-        Message::PortStatus(status) => port::write_status(out, status),
+        Message::PortStatus(status) => write_port_status(out, status, port::write),
         Message::FlowMod { buffer_id, request } => modify::write_flow_mod(out, *buffer_id, request, &FLOWS),
         Message::PortMod(request) => port::write_mod(out, request),
         Message::TableMod(request) => table::write_mod(out, request),

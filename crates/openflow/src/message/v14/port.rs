@@ -6,7 +6,7 @@ use crate::message::bytes::{ByteReader, Write, measured};
 use crate::message::fault::Fault;
 use crate::message::modify::PortMod;
 use crate::message::multipart::PortStats;
-use crate::message::packet::{PortDescription, PortStatus, read_age, write_age};
+use crate::message::packet::{PortDescription, read_age, write_age};
 use fastpath_switch::PortCounters;
 use fastpath_wire::MacAddr;
 
@@ -49,20 +49,6 @@ pub(crate) fn write(out: &mut Vec<u8>, port: &PortDescription) {
         port.features.iter().chain(&port.speeds).for_each(|number| out.u32(*number));
     });
     out.length(start, start + 4);
-}
-
-pub(crate) fn read_status(mut r: ByteReader<'_>) -> Result<PortStatus, Fault> {
-    let reason = r.u8()?;
-    r.skip(7)?;
-    let port = read(&mut r)?;
-    r.end()?;
-    Ok(PortStatus { reason, port })
-}
-
-pub(crate) fn write_status(out: &mut Vec<u8>, status: &PortStatus) {
-    out.u8(status.reason);
-    out.zeros(7);
-    write(out, &status.port);
 }
 
 pub(crate) fn read_mod(mut r: ByteReader<'_>) -> Result<PortMod, Fault> {
