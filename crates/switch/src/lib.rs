@@ -28,6 +28,7 @@
 #![forbid(unsafe_code)]
 
 pub mod action;
+mod beyond;
 pub mod bridging;
 mod check;
 pub mod connections;

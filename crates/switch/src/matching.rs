@@ -116,6 +116,15 @@ impl PartialOrd for Term {
     }
 }
 
+impl Term {
+    /// Returns whether every key that agrees with this term agrees with `wider`.
+    pub(crate) fn is_within(&self, wider: &Term) -> bool {
+        self.word == wider.word
+            && self.mask & wider.mask == wider.mask
+            && self.value & wider.mask == wider.value
+    }
+}
+
 impl Match {
     /// Makes the match of all these fields. A field with an all-zero mask is ignored (§7.2.3.5).
     ///
@@ -159,6 +168,11 @@ impl Match {
         Match { terms: terms.map(|(word, (v, m))| Term { word: word as u8, mask: *m, value: *v }).collect() }
     }
 
+    /// Makes the match of these comparisons, ordered by word.
+    pub(crate) fn of_terms(terms: Vec<Term>) -> Match {
+        Match { terms: terms.into() }
+    }
+
     /// Returns the comparisons, ordered by word, at most one per word.
     pub fn terms(&self) -> &[Term] {
         &self.terms
@@ -177,11 +191,7 @@ impl Match {
 
     /// Returns whether `wider` matches every packet that this matches.
     pub fn is_within(&self, wider: &Match) -> bool {
-        wider.terms.iter().all(|w| {
-            self.terms
-                .iter()
-                .any(|t| t.word == w.word && t.mask & w.mask == w.mask && t.value & w.mask == w.value)
-        })
+        wider.terms.iter().all(|wanted| self.terms.iter().any(|term| term.is_within(wanted)))
     }
 
     /// Returns whether some packet could match both (§6.4: overlapping entries).
