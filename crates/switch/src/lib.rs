@@ -19,6 +19,7 @@
 //! | actions and match fields, with their names and numbers | [`action`], [`field`] |
 //! | executing packets | [`interp`](mod@interp), and for data paths [`execute`] |
 //! | connections that packets belong to | [`connections`] |
+//! | packets that wait for a controller | [`continuation`] |
 //! | what code is generated from, beside plans | [`key`], [`edit`], [`normal`] |
 //! | VLANs of ports, and mirrors | [`bridging`] |
 //! | generated rule sets and keys, to measure with | [`workload`] |
@@ -32,6 +33,7 @@ mod beyond;
 pub mod bridging;
 mod check;
 pub mod connections;
+pub mod continuation;
 pub mod edit;
 mod error;
 mod eviction;
@@ -63,6 +65,7 @@ pub mod workload;
 pub use action::{Action, ActionSet};
 pub use bridging::Bridging;
 pub use connections::Connections;
+pub use continuation::Continuation;
 pub use error::Refusal;
 pub use execute::{Executor, Outbox, Verdict};
 pub use extension::Extension;

@@ -8,6 +8,7 @@ use super::bytes::{ByteReader, Write};
 use super::control::ErrorMessage;
 use super::fault::{EXPERIMENTER, Fault};
 use super::multipart::Reply;
+use super::nx_bits::NICIRA;
 use super::nx_packet_in;
 use super::v10::{self, Forms};
 use super::{HEADER_LEN, Header, Message, ONF, end_message};
@@ -102,7 +103,7 @@ impl Codec {
             out.u8(EXPERIMENTER_MESSAGE);
             out.u16(0);
             out.u32(xid);
-            return nx_packet_in::write(out, packet);
+            return nx_packet_in::write(out, nx_packet_in::PACKET_IN2, packet);
         }
         out.u8(match self.version {
             Version::V10 => v10::kind(message, self.forms),
@@ -127,7 +128,8 @@ impl Codec {
             Version::V14 | Version::V15 => v14::numbers(fault),
         };
         // §7.4.4: errors of an experimenter name it before the request.
-        let experimenter = if kind == EXPERIMENTER { ONF.to_be_bytes().to_vec() } else { Vec::new() };
+        let author = if *fault == Fault::ContinuationStale { NICIRA } else { ONF };
+        let experimenter = if kind == EXPERIMENTER { author.to_be_bytes().to_vec() } else { Vec::new() };
         ErrorMessage { kind, code, data: [&experimenter, data].concat() }
     }
 }
