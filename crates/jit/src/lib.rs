@@ -44,6 +44,7 @@ mod native;
 mod port_table;
 mod program;
 mod shared;
+mod table_list;
 mod template;
 mod walk;
 

@@ -260,9 +260,8 @@ pub(super) fn scan(
     let (mut seen, mut last) = (0, None);
     for (table, rank, flow) in switch.flows_after(table, rank).take_while(|(table, ..)| in_tables(*table)) {
         seen += 1;
-        let is_shown = filter.selects(flow)
-            && rank.matching().is_within(&filter.matching)
-            && !misses::is_hidden(table, rank, flow);
+        let is_shown =
+            filter.selects(flow) && rank.matching().is_within(&filter.matching) && !flow.is_hidden();
         let goes_on = !is_shown || show(table, rank, flow);
         if seen == FLOWS_PER_PAGE || !goes_on {
             last = Some((table, rank.clone()));
@@ -291,7 +290,6 @@ fn tables(state: &SwitchState, switch: &Switch) -> Vec<TableStats> {
         .collect();
     // A packet that matches the hidden flow matches none.
     if let (Some(hidden), Some(first)) = (misses::hidden(switch), stats.first_mut()) {
-        first.active -= 1;
         first.matched = first.matched.saturating_sub(hidden.counters.packets);
     }
     stats
