@@ -45,6 +45,7 @@ mod port_table;
 mod program;
 mod serials;
 mod shared;
+mod table_list;
 mod template;
 mod walk;
 

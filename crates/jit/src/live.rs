@@ -17,13 +17,14 @@ use crate::port_table::{PORT_CELLS, PortTable};
 use crate::program::{Choice, GroupView, Program, TableData};
 use crate::serials::Serials;
 use crate::shared::{Shared, WorkerCells};
+use crate::table_list::TableList;
 use fastpath_plan::TablePlan;
 use fastpath_plan::{Delta, Rule, Shelf, Update};
 use fastpath_switch::execute::CreditPosition;
 use fastpath_switch::flow::{Counters, Rank};
 use fastpath_switch::meter::Meter;
 use fastpath_switch::port::PortCounters;
-use fastpath_switch::{Changes, Switch};
+use fastpath_switch::{Changes, CookieCounts, Switch};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::mem;
@@ -78,6 +79,9 @@ pub struct Live {
     /// Whether the code is not that of the present bases.
     is_code_due: bool,
     groups: BTreeMap<u32, Arc<GroupView>>,
+    /// Replaced groups, by number, in which workers may still count.
+    old_groups: Vec<(u32, Arc<GroupView>)>,
+    cookies: Arc<[CookieCounts]>,
     meters: BTreeMap<u32, LiveMeter>,
     /// The changes since the start of the job in progress, by table, for the tables that it builds.
     since: Option<BTreeMap<u8, Since>>,
@@ -188,12 +192,14 @@ impl Live {
             ports: vec![PortCounters::default(); PORT_CELLS],
         });
         let code = Arc::new(code);
+        let cookies: Arc<[_]> = switch.tables().iter().map(|table| table.cookies().share()).collect();
         let empty = Program {
-            tables: Vec::new(),
+            tables: TableList::default(),
+            cookies: Arc::clone(&cookies),
             code: Arc::clone(&code),
-            ports: PortTable::new(switch, None),
-            groups: BTreeMap::new(),
-            meters: BTreeMap::new(),
+            ports: Arc::new(PortTable::new(switch, None)),
+            groups: Arc::default(),
+            meters: Arc::default(),
             normal: switch.normal().share(),
             connections: switch.connections().share(),
             bridging: Arc::clone(switch.bridging()),
@@ -210,6 +216,8 @@ impl Live {
             code,
             is_code_due: false,
             groups: BTreeMap::new(),
+            old_groups: Vec::new(),
+            cookies,
             meters: BTreeMap::new(),
             since: None,
         };
@@ -231,6 +239,20 @@ impl Live {
             self.update_table(switch, id, &changes);
         }
         self.publish(switch);
+        self.settle_retired(switch, SETTLED_AT_ONCE);
+    }
+
+    /// Applies the changes of flows in these tables, as [`Live::update`] does. Nothing else of the
+    /// switch has changed since the last update, so that the work is that of these tables only.
+    pub fn update_flows(&mut self, switch: &mut Switch, tables: &[u8]) {
+        let newest = self.shared.newest();
+        let mut list = newest.tables.clone();
+        for id in tables {
+            let changes = switch.table_mut(*id).take_changes();
+            self.update_table(switch, *id, &changes);
+            list.set(usize::from(*id), Arc::clone(&self.tables[usize::from(*id)].data));
+        }
+        self.publish_program(newest.with_tables(list, &self.code));
         self.settle_retired(switch, SETTLED_AT_ONCE);
     }
 
@@ -383,6 +405,7 @@ impl Live {
             }
         }
         self.groups.iter().for_each(|(id, group)| group.settle(*id, switch));
+        self.settle_old_groups(switch);
         for (id, live) in &mut self.meters {
             if let Some(meter) = switch.meter_mut(*id).filter(|meter| **meter == live.settled) {
                 live.settled = live.meter.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -451,17 +474,24 @@ impl Live {
         let groups = self.groups.iter().filter_map(|(id, view)| {
             Some((*id, (Arc::clone(view), Choice::new(switch.group(*id)?, switch))))
         });
-        let ports = PortTable::new(switch, Some(&self.shared.newest().ports));
-        let old = self.shared.publish(Program {
-            tables: self.tables.iter().map(|table| Arc::clone(&table.data)).collect(),
+        let ports = Arc::new(PortTable::new(switch, Some(&self.shared.newest().ports)));
+        let tables: Vec<_> = self.tables.iter().map(|table| Arc::clone(&table.data)).collect();
+        let meters = self.meters.iter().map(|(id, live)| (*id, Arc::clone(&live.meter)));
+        self.publish_program(Program {
+            tables: TableList::new(&tables),
+            cookies: Arc::clone(&self.cookies),
             code: Arc::clone(&self.code),
             ports,
-            groups: groups.collect(),
-            meters: self.meters.iter().map(|(id, live)| (*id, Arc::clone(&live.meter))).collect(),
+            groups: Arc::new(groups.collect()),
+            meters: Arc::new(meters.collect()),
             normal: switch.normal().share(),
             connections: switch.connections().share(),
             bridging: Arc::clone(switch.bridging()),
         });
+    }
+
+    fn publish_program(&mut self, program: Program) {
+        let old = self.shared.publish(program);
         if !Arc::ptr_eq(&old.code, &self.code) {
             self.garbage.code.push(Arc::clone(&old.code));
         }
@@ -472,11 +502,25 @@ impl Live {
         let is_same = |view: &GroupView, switch: &Switch, id: u32| {
             switch.group(id).is_some_and(|group| Arc::ptr_eq(&group.buckets, &view.buckets))
         };
-        self.groups.retain(|id, view| is_same(view, switch, *id));
+        let replaced = self.groups.extract_if(.., |id, view| !is_same(view, switch, *id));
+        self.old_groups.extend(replaced);
+        self.settle_old_groups(switch);
         let workers = self.stations.len();
         for (id, group) in switch.groups() {
             self.groups.entry(id).or_insert_with(|| Arc::new(GroupView::new(group, workers)));
         }
+    }
+
+    /// Adds the counts of replaced groups to what has stayed of them, and releases those that no
+    /// worker runs any more.
+    fn settle_old_groups(&mut self, switch: &mut Switch) {
+        self.old_groups.retain(|(id, group)| {
+            // A worker that lets go of it does so after its last count.
+            let is_running = Arc::strong_count(group) > 1;
+            fence(Ordering::Acquire);
+            group.settle(*id, switch);
+            is_running
+        });
     }
 
     /// A meter whose state in the switch is not the last credited one was changed there: it starts

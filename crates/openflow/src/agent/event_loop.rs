@@ -621,6 +621,10 @@ impl EventLoop {
         }
         self.send_to_snoops(&shown);
         self.switch.async_messages.tidy(self.connections.values_mut());
+        let missed: u64 = self.connections.values_mut().map(Connection::take_missed).sum();
+        if missed > 0 {
+            self.switch.control.note_missed(missed);
+        }
     }
 }
 

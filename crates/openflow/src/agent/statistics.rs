@@ -267,7 +267,7 @@ pub(super) fn scan(
         seen += 1;
         let is_within = rank.matching().is_within(&filter.matching);
         outside = if is_within { 0 } else { outside + 1 };
-        let is_shown = is_within && filter.selects(flow) && !misses::is_hidden(table, rank, flow);
+        let is_shown = is_within && filter.selects(flow) && !flow.is_hidden();
         let goes_on = !is_shown || show(table, rank, flow);
         if seen == FLOWS_PER_PAGE || !goes_on {
             last = Some((table, rank.clone()));
@@ -302,7 +302,6 @@ fn tables(state: &SwitchState, switch: &Switch) -> Vec<TableStats> {
         .collect();
     // A packet that matches the hidden flow matches none.
     if let (Some(hidden), Some(first)) = (misses::hidden(switch), stats.first_mut()) {
-        first.active -= 1;
         first.matched = first.matched.saturating_sub(hidden.counters.packets);
     }
     stats

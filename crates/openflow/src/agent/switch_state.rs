@@ -18,15 +18,13 @@ use fastpath_units::Time;
 use fastpath_wire::MacAddr;
 use std::collections::BTreeMap;
 use std::hash::RandomState;
+use std::sync::Arc;
 
 /// OFPPS_ bits.
 const LINK_DOWN: u32 = 1 << 0;
 const LIVE: u32 = 1 << 2;
 /// OFPPF_10GB_FD.
 const TEN_GIGABIT: u32 = 1 << 6;
-/// The longest frame that fits a packet-in. Header, fixed part and the longest match take less than
-/// 512 bytes.
-const PACKET_IN_MAX: usize = u16::MAX as usize - 512;
 
 /// A port as controllers see it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -100,7 +98,8 @@ impl SwitchState {
     /// Records removed flows of which monitors know already.
     pub(super) fn report_removed(&mut self, removed: Vec<Removed>) {
         let reported = removed.into_iter().filter(|one| one.flow.flags & flow::flags::SEND_FLOW_REM != 0);
-        reported.for_each(|one| self.async_messages.push(Event::FlowRemoved(Box::new(one))));
+        let nothing = Arc::default();
+        reported.for_each(|one| self.async_messages.push(Event::of_reported(one, &nothing)));
     }
 
     /// Returns the description of a port in a message.
@@ -165,11 +164,10 @@ impl SwitchState {
             Event::PortStatus(number) => self.port_status(2, *number)?,
             Event::FlowChange(change) => flow_events::message(version, change, form.telling?),
             Event::Request(request) => {
-                let (_, xid, request) = &**request;
-                if !has_request(version, request) {
+                if !has_request(version, &request.message) {
                     return None;
                 }
-                Message::RequestForward(form.codec.encoded(*xid, request)?)
+                Message::RequestForward(form.codec.encoded(request.xid, &request.message)?)
             }
             Event::TableStatus(status) => Message::TableStatus(**status),
             Event::PortRemoved(port) => Message::PortStatus(PortStatus { reason: 1, port: (**port).clone() }),
@@ -215,7 +213,8 @@ fn has_request(version: Version, request: &Message) -> bool {
     version >= Version::V15 || !changes_buckets
 }
 
-/// This switch buffers no packets. It sends them whole, whatever length the action gives (§6.1.2).
+/// This switch buffers no packets. It sends them whole, whatever length the action gives (§6.1.2),
+/// or as much of them as fits the message.
 fn packet_in(key: &RandomState, packet: &QueuedPacketIn) -> PacketIn {
     let fields = pipeline_fields(&packet.head.context);
     let frame = &packet.frame;
@@ -232,7 +231,7 @@ fn packet_in(key: &RandomState, packet: &QueuedPacketIn) -> PacketIn {
             .continuation
             .as_ref()
             .map_or_else(Vec::new, |rest| continuation::seal(key, &packet.head.context, rest)),
-        data: frame[..frame.len().min(PACKET_IN_MAX)].to_vec(),
+        data: frame.clone(),
     }
 }
 

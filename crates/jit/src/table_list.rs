@@ -1,0 +1,38 @@
+//! The tables of a program, in chunks: a program in which one table is another one shares all other
+//! chunks with the program before.
+
+use crate::program::TableData;
+use std::sync::Arc;
+
+/// Tables of a chunk.
+const CHUNK: usize = 16;
+
+/// The tables, by number.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TableList {
+    chunks: Vec<Arc<[Arc<TableData>]>>,
+}
+
+impl TableList {
+    pub(crate) fn new(tables: &[Arc<TableData>]) -> TableList {
+        TableList { chunks: tables.chunks(CHUNK).map(Arc::from).collect() }
+    }
+
+    /// Returns a table.
+    #[inline]
+    pub(crate) fn get(&self, id: usize) -> Option<&TableData> {
+        self.chunks.get(id / CHUNK)?.get(id % CHUNK).map(|table| &**table)
+    }
+
+    /// Replaces a table.
+    ///
+    /// # Panics
+    /// If there is no table of this number.
+    pub(crate) fn set(&mut self, id: usize, table: Arc<TableData>) {
+        Arc::make_mut(&mut self.chunks[id / CHUNK])[id % CHUNK] = table;
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &TableData> {
+        self.chunks.iter().flat_map(|chunk| chunk.iter()).map(|table| &**table)
+    }
+}
