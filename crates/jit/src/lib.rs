@@ -30,7 +30,7 @@
 //!
 //! [`ebpf`] makes a program of the kernel from the same tables, with maps for its rules and counts.
 //!
-//! The shapes of tables are not here: those are plans (`switch/src/plan`). Ports, threads and
+//! The shapes of tables are not here: those are plans (the crate `fastpath-plan`). Ports, threads and
 //! clocks are not here either: time is an argument. Read first: `template.rs`, `program.rs`,
 //! `native/mod.rs`.
 
@@ -43,6 +43,7 @@ mod live;
 mod native;
 mod port_table;
 mod program;
+mod serials;
 mod shared;
 mod table_list;
 mod template;

@@ -15,6 +15,7 @@ use crate::cells::{FlowCell, PortCell, TableCell, flow_cells, place_of};
 use crate::native::{self, Code, CompileError, Worker};
 use crate::port_table::{PORT_CELLS, PortTable};
 use crate::program::{Choice, GroupView, Program, TableData};
+use crate::serials::Serials;
 use crate::shared::{Shared, WorkerCells};
 use crate::table_list::TableList;
 use fastpath_plan::TablePlan;
@@ -30,12 +31,15 @@ use std::mem;
 use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The changes on top of a base from which the next base is urgent, if they are also half as many
-/// as the rules of the base. So the work on bases is a small multiple of that on changes.
+/// The changes on top of a base from which the next base is urgent, if they are also more than
+/// [`tolerated`]. So the work on bases is a small multiple of that on changes.
 const PRESSING: usize = 4096;
 /// The changes on top of a base from which further ones should wait for the job in progress, if
-/// they are also as many as the rules of the base.
+/// they are also more than twice as many as are [`tolerated`].
 const BEHIND: usize = 1 << 17;
+/// A lookup visits every tuple of the changes. With at most this many it takes hardly longer than
+/// without changes.
+const FEW_TUPLES: usize = 4;
 
 /// The work of an update on the last counts of replaced tables, in reads of a cell. With [`CREDIT`]
 /// it takes less than a quarter of a millisecond.
@@ -118,7 +122,7 @@ struct AddedFlows {
     flows: Vec<AddedFlow>,
     /// The values last read of the cells of each flow.
     read: Vec<Counters>,
-    by_serial: BTreeMap<u64, u32>,
+    by_serial: Serials,
     /// The cells of the rule of each change; none for a removal.
     cells: Shelf<Arc<[FlowCell]>>,
     none: Arc<[FlowCell]>,
@@ -312,13 +316,19 @@ impl Live {
     /// Returns whether the next job should not wait for a quiet moment, because many changes lie on
     /// top of a base.
     pub fn is_pressing(&self) -> bool {
-        self.tables.iter().any(|table| table.data.plan.has_changed(PRESSING, 2))
+        self.plans_changed().any(|(changes, tolerated)| changes > PRESSING.max(tolerated))
     }
 
     /// Returns whether further changes should wait: many already wait for a base that a job is
     /// building.
     pub fn is_behind(&self) -> bool {
-        self.since.is_some() && self.tables.iter().any(|table| table.data.plan.has_changed(BEHIND, 1))
+        let is_far = |(changes, tolerated)| changes > BEHIND.max(2 * tolerated);
+        self.since.is_some() && self.plans_changed().any(is_far)
+    }
+
+    /// Returns the changes of each table since its base was built, and those [`tolerated`].
+    fn plans_changed(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.tables.iter().map(|LiveTable { data, .. }| (data.plan.delta().len(), tolerated(&data.plan)))
     }
 
     /// Takes over the result of a job. The changes made meanwhile lie on top of the new bases.
@@ -598,14 +608,13 @@ impl AddedFlows {
     fn note(&mut self, rule: Option<&Rule>, workers: usize) {
         let AddedFlows { flows, read, by_serial, cells, none } = self;
         let Some(rule) = rule else { return cells.push(Arc::clone(none)) };
-        let position = *by_serial.entry(rule.serial).or_insert_with(|| {
-            flows.push(AddedFlow {
-                rank: rule.rank.clone(),
-                serial: rule.serial,
-                cells: flow_cells(workers),
-            });
+        let (serial, rank) = (rule.serial, &rule.rank);
+        let position = by_serial.get(serial).unwrap_or_else(|| {
+            let position = flows.len() as u32;
+            by_serial.add(serial, position);
+            flows.push(AddedFlow { rank: rank.clone(), serial, cells: flow_cells(workers) });
             read.resize(flows.len() * workers, Counters::default());
-            flows.len() as u32 - 1
+            position
         });
         cells.push(Arc::clone(&flows[position as usize].cells));
     }
@@ -667,7 +676,7 @@ impl LiveTable {
     /// Credits the counts of one flow, as a rule of the base and as an added one.
     fn settle_flow(&mut self, id: u8, switch: &mut Switch, rank: &Rank, serial: u64) {
         let rules = self.data.plan.rules();
-        let added = self.added.by_serial.get(&serial).map(|position| rules.len() + *position as usize);
+        let added = self.added.by_serial.get(serial).map(|position| rules.len() + position as usize);
         let based = rules.binary_search_by(|rule| rule.rank.cmp(rank)).ok();
         for position in based.into_iter().chain(added) {
             self.settle_position(position, id, switch);
@@ -721,6 +730,12 @@ impl Job {
             }
         }
     }
+}
+
+/// Returns the changes on top of a base that do not make its lookups much slower.
+fn tolerated(plan: &TablePlan) -> usize {
+    let rules = plan.rules().len();
+    if plan.delta().tuples() <= FEW_TUPLES { 2 * rules } else { rules / 2 }
 }
 
 /// Builds the tables without a base, by number, and the code of all tables.

@@ -315,12 +315,6 @@ impl TablePlan {
         self.delta.is_empty()
     }
 
-    /// Returns whether more than `least` changes were made since the base was built, and more than
-    /// one for every `share` rules of the base.
-    pub fn has_changed(&self, least: usize, share: usize) -> bool {
-        self.delta.len() > least.max(self.rules.len() / share)
-    }
-
     /// Returns whether both have the same base, whatever changed since.
     pub fn shares_base(&self, other: &TablePlan) -> bool {
         Arc::ptr_eq(&self.base, &other.base)

@@ -205,7 +205,8 @@ pub struct Controller {
     pub userdata: Vec<u8>,
     /// The meter that lets it pass; one that does not exist lets all pass.
     pub meter: Option<u32>,
-    /// Whether the actions of the packet end here, at every depth, and without its action set.
+    /// Whether the actions of the packet end here, at every depth and without its action set, until
+    /// the controller resumes it.
     pub pauses: bool,
 }
 
@@ -505,6 +506,11 @@ impl ActionSet {
     /// Removes all actions.
     pub fn clear(&mut self) {
         self.actions.clear();
+    }
+
+    /// Returns all actions: written in this order they make the same set.
+    pub fn all(&self) -> impl Iterator<Item = &Action> {
+        self.actions.values()
     }
 
     /// Returns the port of its output, if it is executed: not beside a group.

@@ -456,7 +456,8 @@ impl FlowFilter {
 
     /// Returns whether a flow passes everything except match and table.
     pub fn selects(&self, flow: &Flow) -> bool {
-        (flow.cookie ^ self.cookie) & self.cookie_mask == 0
+        // Most filters need not look at the flow.
+        (self.cookie_mask == 0 || (flow.cookie ^ self.cookie) & self.cookie_mask == 0)
             && (self.out_port == port::ANY || flow.outputs_to(self.out_port))
             && (self.out_group == ANY_GROUP || flow.uses_group(self.out_group))
     }

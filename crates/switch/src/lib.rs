@@ -19,6 +19,7 @@
 //! | actions and match fields, with their names and numbers | [`action`], [`field`] |
 //! | executing packets | [`interp`](mod@interp), and for data paths [`execute`] |
 //! | connections that packets belong to | [`connections`] |
+//! | packets that wait for a controller | [`continuation`] |
 //! | what code is generated from, beside plans | [`key`], [`edit`], [`normal`] |
 //! | VLANs of ports, and mirrors | [`bridging`] |
 //! | generated rule sets and keys, to measure with | [`workload`] |
@@ -28,9 +29,11 @@
 #![forbid(unsafe_code)]
 
 pub mod action;
+mod beyond;
 pub mod bridging;
 mod check;
 pub mod connections;
+pub mod continuation;
 mod cookies;
 pub mod edit;
 mod error;
@@ -63,6 +66,7 @@ pub mod workload;
 pub use action::{Action, ActionSet};
 pub use bridging::Bridging;
 pub use connections::Connections;
+pub use continuation::Continuation;
 pub use cookies::CookieCounts;
 pub use error::Refusal;
 pub use execute::{Executor, Outbox, Verdict};

@@ -1,5 +1,6 @@
 //! The outcomes of packets: what a switch sends, gives to its controllers, or drops.
 
+use crate::continuation::Continuation;
 use crate::flow::{FlowMod, Rank};
 use crate::key::PipelineFields;
 pub use crate::reason::PacketInReason;
@@ -126,6 +127,8 @@ pub struct PacketIn {
     pub controller: u16,
     /// Bytes for the controller.
     pub userdata: Vec<u8>,
+    /// What is left to do for a packet that is paused.
+    pub continuation: Option<Box<Continuation>>,
     /// The frame as it is now.
     pub frame: Vec<u8>,
 }

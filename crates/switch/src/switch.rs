@@ -26,7 +26,7 @@ use crate::version::Version;
 use crate::{Action, Refusal};
 use fastpath_units::Time;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::RangeInclusive;
+use std::ops::{Bound, RangeInclusive};
 use std::sync::Arc;
 
 /// An OpenFlow switch.
@@ -229,17 +229,15 @@ impl Switch {
             .filter(|(_, rank, flow)| filter.selects(flow) && rank.matching().is_within(&filter.matching)))
     }
 
-    /// Returns the flows of all tables after a rank in a table, without a filter: for reading many
-    /// flows in pieces.
-    pub fn flows_after<'a>(
+    /// Returns the flows of all tables from a place in a table on, without a filter: for reading
+    /// many flows in pieces.
+    pub fn flows_from<'a>(
         &'a self,
         table_id: u8,
-        after: Option<&'a Rank>,
-    ) -> impl Iterator<Item = (u8, &'a Rank, &'a Flow)> {
-        let first = self.tables.get(usize::from(table_id)).into_iter();
-        let first = first
-            .flat_map(move |table| table.flows_after(after))
-            .map(move |(rank, flow)| (table_id, rank, flow));
+        start: Bound<&Rank>,
+    ) -> impl Iterator<Item = (u8, &'a Rank, &'a Flow)> + use<'a> {
+        let first = self.tables.get(usize::from(table_id)).map(|table| table.flows_from(start));
+        let first = first.into_iter().flatten().map(move |(rank, flow)| (table_id, rank, flow));
         let rest = (table_id.saturating_add(1)..self.limits.tables)
             .flat_map(|id| self.tables[usize::from(id)].flows().map(move |(rank, flow)| (id, rank, flow)));
         first.chain(rest)

@@ -87,12 +87,11 @@ impl Table {
         self.flows.iter().map(|(rank, entry)| (rank, &entry.flow))
     }
 
-    /// Returns the flows after a rank, whether or not the table has a flow of this rank.
-    pub(crate) fn flows_after<'a>(
+    /// Returns the flows from a place on, whether or not the table has a flow of this rank.
+    pub(crate) fn flows_from<'a>(
         &'a self,
-        after: Option<&'a Rank>,
-    ) -> impl Iterator<Item = (&'a Rank, &'a Flow)> {
-        let start = after.map_or(Bound::Unbounded, Bound::Excluded);
+        start: Bound<&Rank>,
+    ) -> impl Iterator<Item = (&'a Rank, &'a Flow)> + use<'a> {
         self.flows.range((start, Bound::Unbounded)).map(|(rank, entry)| (rank, &entry.flow))
     }
 

@@ -13,7 +13,7 @@ use fastpath_switch::interp;
 use fastpath_switch::key::PipelineFields;
 use fastpath_switch::outcome::{LearnedChange, PacketOutcome};
 use fastpath_switch::port::{self, LinkState};
-use fastpath_switch::{Action, Flow, Rank, Refusal, Removed, Switch, Table, Verdict};
+use fastpath_switch::{Action, Continuation, Flow, Rank, Refusal, Removed, Switch, Table, Verdict};
 use fastpath_units::Time;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -340,6 +340,22 @@ impl Control {
         } else {
             interp::packet_out_with(&mut core.switch, now, fields, actions, frame)?
         };
+        self.inject(now, outcomes);
+        Ok(())
+    }
+
+    /// Resumes a packet that was paused. The worker sends its frames.
+    pub fn resume(&self, fields: &PipelineFields, continuation: &Continuation, frame: &[u8]) {
+        let mut core = self.lock();
+        let (now, core) = (self.now(), &mut *core);
+        self.credit_part(core, CreditPosition::default());
+        let outcomes = interp::resume(&mut core.switch, now, fields, continuation, frame);
+        core.executor.update(&mut core.switch);
+        self.inject(now, outcomes);
+    }
+
+    /// Passes on the outcomes of a packet that came from a controller.
+    fn inject(&self, now: Time, outcomes: Vec<PacketOutcome>) {
         let mut exchange = self.exchange();
         exchange.counts.injected += 1;
         let mut is_first = false;
@@ -369,7 +385,6 @@ impl Control {
         if is_first {
             (self.shared.notify)();
         }
-        Ok(())
     }
 
     /// Removes the flows that have reached a timeout, some at a time: packets pass in between.

@@ -20,6 +20,7 @@ pub(crate) mod perform;
 pub use effects::{Effects, Ending, FloodScope, Packet, PacketInRequest, output};
 pub use perform::{invalid_ttl, perform};
 
+use crate::continuation::Continuation;
 use crate::flow::Rank;
 use crate::key::PipelineFields;
 use crate::outcome::{DropReason, Learned, PacketInReason, PacketOutcome};
@@ -201,6 +202,8 @@ pub struct PacketInHead {
     pub controller: u16,
     /// Bytes for the controller.
     pub userdata: Vec<u8>,
+    /// What is left to do for a packet that is paused.
+    pub continuation: Option<Box<Continuation>>,
 }
 
 impl Outbox {
@@ -226,6 +229,7 @@ impl Outbox {
                     context: packet.context,
                     controller: packet.controller,
                     userdata: packet.userdata.clone(),
+                    continuation: packet.continuation.clone(),
                 };
                 self.push(OutboxEntry::Controller(Box::new(head)), &packet.frame);
             }

@@ -298,6 +298,7 @@ fn full_packet_in(userdata: usize, data: usize) -> PacketIn {
         cookie: 7,
         matching: Match::new(&fields).unwrap(),
         userdata: vec![1; userdata],
+        continuation: Vec::new(),
         data: (0..data).map(|at| at as u8).collect(),
     }
 }
