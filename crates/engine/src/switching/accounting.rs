@@ -23,8 +23,8 @@ pub struct SwitchAccounting {
     pub dropped: BTreeMap<&'static str, u64>,
     /// Frames that wait for a port, and packet-ins that wait for the agent.
     pub held: u64,
-    /// Asynchronous messages that controllers missed because they did not read. Packets among them
-    /// were handed to the agent.
+    /// Asynchronous messages that controllers missed because they did not read, or that fit no
+    /// message. Packets among them were handed to the agent.
     pub missed_by_controllers: u64,
 }
 

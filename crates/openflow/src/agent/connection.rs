@@ -84,8 +84,8 @@ pub(super) struct Connection {
     probed: bool,
     /// The number of the first of the asynchronous messages not yet delivered to it.
     pub(super) delivered: u64,
-    /// Events that this controller missed because it did not read, and how many of them the switch
-    /// has counted.
+    /// Events that this controller missed because it did not read, or packet-ins that fit no
+    /// message of its version, and how many of them the switch has counted.
     pub(super) missed: u64,
     counted: u64,
 }

@@ -585,8 +585,9 @@ impl EventLoop {
             let event = Event::PacketIn(Box::new(packet));
             let mut encoded = EncodedEvent::new(&event);
             for connection in self.connections.values_mut().filter(|one| one.wants(&event)) {
-                if let Some(bytes) = encoded.bytes(&self.switch, connection.event_form(&event)) {
-                    connection.send_event(bytes);
+                match encoded.bytes(&self.switch, connection.event_form(&event)) {
+                    Some(bytes) => connection.send_event(bytes),
+                    None => connection.missed += 1,
                 }
             }
             if let Some(bytes) = encoded.first() {

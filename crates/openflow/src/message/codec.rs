@@ -86,7 +86,8 @@ impl Codec {
     }
 
     /// Returns a message; `None` if it exceeds 64 KiB. What fits one message of another version may
-    /// not fit one of this. Of the frame of a packet-in, as much is in the message as fits.
+    /// not fit one of this. Of the frame of a packet-in, as much is in the message as fits, unless
+    /// it comes back to go on.
     ///
     /// # Panics
     /// If this version has no such message.
@@ -96,7 +97,8 @@ impl Codec {
         let excess = out.len().saturating_sub(MESSAGE_MAX);
         if excess > 0 {
             let Message::PacketIn(packet) = message else { return None };
-            let len = packet.data.len().checked_sub(excess + CUT_MAX)?;
+            let is_whole = !packet.continuation.is_empty() && self.forms.are_packet_ins_properties();
+            let len = packet.data.len().checked_sub(excess + CUT_MAX).filter(|_| !is_whole)?;
             out.clear();
             let cut = PacketIn { data: packet.data[..len].to_vec(), ..packet.clone() };
             self.write(xid, &Message::PacketIn(cut), &mut out);
