@@ -40,6 +40,7 @@ mod cells;
 pub mod ebpf;
 mod executor;
 mod live;
+mod live_groups;
 mod native;
 mod port_table;
 mod program;

@@ -12,9 +12,10 @@
 
 use crate::base_table::BaseTable;
 use crate::cells::{FlowCell, PortCell, TableCell, flow_cells, place_of};
+use crate::live_groups::LiveGroups;
 use crate::native::{self, Code, CompileError, Worker};
 use crate::port_table::{PORT_CELLS, PortTable};
-use crate::program::{Choice, GroupView, Program, TableData};
+use crate::program::{Program, TableData};
 use crate::serials::Serials;
 use crate::shared::{Shared, WorkerCells};
 use crate::table_list::TableList;
@@ -25,7 +26,7 @@ use fastpath_switch::flow::{Counters, Rank};
 use fastpath_switch::meter::Meter;
 use fastpath_switch::port::PortCounters;
 use fastpath_switch::{Changes, CookieCounts, Switch};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::mem;
 use std::sync::atomic::{Ordering, fence};
@@ -78,11 +79,11 @@ pub struct Live {
     code: Arc<Code>,
     /// Whether the code is not that of the present bases.
     is_code_due: bool,
-    groups: BTreeMap<u32, Arc<GroupView>>,
-    /// Replaced groups, by number, in which workers may still count.
-    old_groups: Vec<(u32, Arc<GroupView>)>,
+    groups: LiveGroups,
     cookies: Arc<[CookieCounts]>,
     meters: BTreeMap<u32, LiveMeter>,
+    /// The tables with so many changes that further ones should wait for the job in progress.
+    far: BTreeSet<u8>,
     /// The changes since the start of the job in progress, by table, for the tables that it builds.
     since: Option<BTreeMap<u8, Since>>,
 }
@@ -194,7 +195,7 @@ impl Live {
         let code = Arc::new(code);
         let cookies: Arc<[_]> = switch.tables().iter().map(|table| table.cookies().share()).collect();
         let empty = Program {
-            tables: TableList::default(),
+            tables: TableList::new(&[]),
             cookies: Arc::clone(&cookies),
             code: Arc::clone(&code),
             ports: Arc::new(PortTable::new(switch, None)),
@@ -215,10 +216,10 @@ impl Live {
             garbage: Garbage::default(),
             code,
             is_code_due: false,
-            groups: BTreeMap::new(),
-            old_groups: Vec::new(),
+            groups: LiveGroups::default(),
             cookies,
             meters: BTreeMap::new(),
+            far: BTreeSet::new(),
             since: None,
         };
         live.publish(switch);
@@ -281,12 +282,23 @@ impl Live {
             since.take_in(plan.delta(), table.added.cells.len(), self.stations.len());
         }
         table.take_in(plan, self.stations.len());
+        self.note_far(id);
+    }
+
+    /// Notes whether a table is far from its base, after every change of either.
+    fn note_far(&mut self, id: u8) {
+        let plan = &self.tables[usize::from(id)].data.plan;
+        match plan.delta().len() > BEHIND.max(2 * tolerated(plan)) {
+            true => self.far.insert(id),
+            false => self.far.remove(&id),
+        };
     }
 
     fn replace(&mut self, id: u8, table: LiveTable) {
         let old = mem::replace(&mut self.tables[usize::from(id)], table);
         self.parts += 1;
         self.retired.push(Retired { id, part: self.parts, table: old, settled: 0 });
+        self.note_far(id);
     }
 
     /// Returns work that would make lookups faster: new bases for tables that have changed, and new
@@ -322,8 +334,7 @@ impl Live {
     /// Returns whether further changes should wait: many already wait for a base that a job is
     /// building.
     pub fn is_behind(&self) -> bool {
-        let is_far = |(changes, tolerated)| changes > BEHIND.max(2 * tolerated);
-        self.since.is_some() && self.plans_changed().any(is_far)
+        self.since.is_some() && !self.far.is_empty()
     }
 
     /// Returns the changes of each table since its base was built, and those [`tolerated`].
@@ -404,8 +415,7 @@ impl Live {
                 }
             }
         }
-        self.groups.iter().for_each(|(id, group)| group.settle(*id, switch));
-        self.settle_old_groups(switch);
+        self.groups.settle(switch);
         for (id, live) in &mut self.meters {
             if let Some(meter) = switch.meter_mut(*id).filter(|meter| **meter == live.settled) {
                 live.settled = live.meter.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -469,11 +479,8 @@ impl Live {
 
     /// Publishes a program of the present state.
     fn publish(&mut self, switch: &mut Switch) {
-        self.renew_groups(switch);
+        self.groups.renew(switch, self.stations.len());
         self.renew_meters(switch);
-        let groups = self.groups.iter().filter_map(|(id, view)| {
-            Some((*id, (Arc::clone(view), Choice::new(switch.group(*id)?, switch))))
-        });
         let ports = Arc::new(PortTable::new(switch, Some(&self.shared.newest().ports)));
         let tables: Vec<_> = self.tables.iter().map(|table| Arc::clone(&table.data)).collect();
         let meters = self.meters.iter().map(|(id, live)| (*id, Arc::clone(&live.meter)));
@@ -482,7 +489,7 @@ impl Live {
             cookies: Arc::clone(&self.cookies),
             code: Arc::clone(&self.code),
             ports,
-            groups: Arc::new(groups.collect()),
+            groups: Arc::new(self.groups.with_choices(switch)),
             meters: Arc::new(meters.collect()),
             normal: switch.normal().share(),
             connections: switch.connections().share(),
@@ -496,31 +503,6 @@ impl Live {
             self.garbage.code.push(Arc::clone(&old.code));
         }
         self.programs.push(old);
-    }
-
-    fn renew_groups(&mut self, switch: &mut Switch) {
-        let is_same = |view: &GroupView, switch: &Switch, id: u32| {
-            switch.group(id).is_some_and(|group| Arc::ptr_eq(&group.buckets, &view.buckets))
-        };
-        let replaced = self.groups.extract_if(.., |id, view| !is_same(view, switch, *id));
-        self.old_groups.extend(replaced);
-        self.settle_old_groups(switch);
-        let workers = self.stations.len();
-        for (id, group) in switch.groups() {
-            self.groups.entry(id).or_insert_with(|| Arc::new(GroupView::new(group, workers)));
-        }
-    }
-
-    /// Adds the counts of replaced groups to what has stayed of them, and releases those that no
-    /// worker runs any more.
-    fn settle_old_groups(&mut self, switch: &mut Switch) {
-        self.old_groups.retain(|(id, group)| {
-            // A worker that lets go of it does so after its last count.
-            let is_running = Arc::strong_count(group) > 1;
-            fence(Ordering::Acquire);
-            group.settle(*id, switch);
-            is_running
-        });
     }
 
     /// A meter whose state in the switch is not the last credited one was changed there: it starts

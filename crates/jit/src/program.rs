@@ -29,7 +29,7 @@ static ADDED_ROW: [u64; 1] = [GENERIC as u64];
 /// A switch at one moment.
 #[derive(Debug)]
 pub(crate) struct Program {
-    pub(crate) tables: TableList,
+    pub(crate) tables: TableList<TableData>,
     /// How many flows of each table have each cookie.
     pub(crate) cookies: Arc<[CookieCounts]>,
     pub(crate) code: Arc<Code>,
@@ -78,7 +78,7 @@ pub(crate) enum Choice {
 
 impl Program {
     /// Returns the same program with other tables.
-    pub(crate) fn with_tables(&self, tables: TableList, code: &Arc<Code>) -> Program {
+    pub(crate) fn with_tables(&self, tables: TableList<TableData>, code: &Arc<Code>) -> Program {
         Program {
             tables,
             code: Arc::clone(code),

@@ -19,11 +19,10 @@ use fastpath_switch::flow::ClearActions;
 use fastpath_switch::group;
 use fastpath_switch::meter::MeterResult;
 use fastpath_switch::normal::ForwardingDecision;
-use fastpath_switch::outcome::{
-    DropReason, FlowsOfCookies, Learned, OUTCOMES_MAX, PacketIn, PacketInReason, has_room_for,
-};
+use fastpath_switch::outcome::{DropReason, Learned, OUTCOMES_MAX, PacketIn, PacketInReason, has_room_for};
 use fastpath_switch::{
-    Action, ActionSet, Bridging, CookieCounts, FlowMod, Instructions, Key, PacketOutcome, Rank, port,
+    Action, ActionSet, Bridging, CookieCounts, FlowMod, FlowsOfCookies, Instructions, Key, PacketOutcome,
+    Rank, port,
 };
 use fastpath_units::Time;
 use fastpath_wire::Headers;

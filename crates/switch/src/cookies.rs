@@ -1,12 +1,23 @@
 //! How many flows of a table have each cookie, so that the limit of `learn` takes the same time
 //! whatever the number of flows.
 
-use std::collections::HashMap;
+use crate::flow::Rank;
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// See the head of this file. Executors share it with the table.
 #[derive(Debug, Default)]
-pub struct CookieCounts(Arc<RwLock<HashMap<u64, usize>>>);
+pub struct CookieCounts(Arc<RwLock<BTreeMap<u64, usize>>>);
+
+/// The flows of a table, as the limit of `learn` needs to know them.
+pub trait FlowsOfCookies {
+    /// Returns how many flows have a cookie, without those that are hidden.
+    fn count(&self, cookie: u64) -> usize;
+
+    /// Returns whether there is a flow of this rank with this cookie that is no clause of a
+    /// conjunction.
+    fn has(&self, rank: &Rank, cookie: u64) -> bool;
+}
 
 impl Clone for CookieCounts {
     /// Returns a copy that counts independently.
@@ -46,11 +57,11 @@ impl CookieCounts {
     }
 
     // Counts are consistent between calls, also after a panic of another thread.
-    fn read(&self) -> RwLockReadGuard<'_, HashMap<u64, usize>> {
+    fn read(&self) -> RwLockReadGuard<'_, BTreeMap<u64, usize>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, HashMap<u64, usize>> {
+    fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<u64, usize>> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -67,7 +67,7 @@ pub use action::{Action, ActionSet};
 pub use bridging::Bridging;
 pub use connections::Connections;
 pub use continuation::Continuation;
-pub use cookies::CookieCounts;
+pub use cookies::{CookieCounts, FlowsOfCookies};
 pub use error::Refusal;
 pub use execute::{Executor, Outbox, Verdict};
 pub use extension::Extension;

@@ -1,6 +1,7 @@
 //! The outcomes of packets: what a switch sends, gives to its controllers, or drops.
 
 use crate::continuation::Continuation;
+use crate::cookies::FlowsOfCookies;
 use crate::flow::{FlowMod, Rank};
 use crate::key::PipelineFields;
 pub use crate::reason::PacketInReason;
@@ -75,16 +76,6 @@ impl Learned {
             Learned::Timeouts { table_id, .. } => *table_id,
         }
     }
-}
-
-/// The flows of a table, as the limit of `learn` needs to know them.
-pub trait FlowsOfCookies {
-    /// Returns how many flows have a cookie, without those that are hidden.
-    fn count(&self, cookie: u64) -> usize;
-
-    /// Returns whether there is a flow of this rank with this cookie that is no clause of a
-    /// conjunction.
-    fn has(&self, rank: &Rank, cookie: u64) -> bool;
 }
 
 /// Returns whether a table has room for another flow of its cookie, beside those that the same

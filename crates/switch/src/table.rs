@@ -1,14 +1,13 @@
 //! One table: its flows in the order of lookup, their deadlines, and the changes since they were
 //! last taken.
 
-use crate::cookies::CookieCounts;
+use crate::cookies::{CookieCounts, FlowsOfCookies};
 use crate::eviction::EvictionOrder;
 use crate::extension;
 use crate::field::Field;
 use crate::flow::{Counters, Flow, FlowMod, Rank, Removed, RemovedReason, Rule};
 use crate::key::Key;
 use crate::learners::{Learners, Lesson};
-use crate::outcome::FlowsOfCookies;
 use fastpath_units::Time;
 use std::collections::btree_map::Entry as MapEntry;
 use std::collections::{BTreeMap, BTreeSet};
