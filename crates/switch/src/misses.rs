@@ -6,10 +6,13 @@
 //! controller sees, changes or deletes it, and its packet-ins go to controllers of OpenFlow 1.0
 //! only.
 
-use fastpath_switch::execute::PacketInHead;
-use fastpath_switch::flow::{ALL_TABLES, flags};
-use fastpath_switch::outcome::PacketInReason;
-use fastpath_switch::{Action, Flow, FlowCommand, FlowMod, Instructions, Match, Rank, Switch, port};
+use crate::action::Action;
+use crate::execute::PacketInHead;
+use crate::flow::{ALL_TABLES, Flow, FlowCommand, FlowMod, Instructions, Rank, flags};
+use crate::matching::Match;
+use crate::port;
+use crate::reason::PacketInReason;
+use crate::switch::Switch;
 use fastpath_units::Time;
 
 /// The cookie of the flow. OpenFlow 1.3.5 §7.3.4.2 reserves it.
@@ -28,7 +31,7 @@ fn rank() -> Rank {
 }
 
 /// Returns whether a flow is the hidden one.
-pub(super) fn is_hidden(table_id: u8, rank: &Rank, flow: &Flow) -> bool {
+pub fn is_hidden(table_id: u8, rank: &Rank, flow: &Flow) -> bool {
     table_id == TABLE
         && flow.cookie == COOKIE
         && rank.is_table_miss()
@@ -36,33 +39,33 @@ pub(super) fn is_hidden(table_id: u8, rank: &Rank, flow: &Flow) -> bool {
 }
 
 /// Returns whether a packet-in is of the hidden flow.
-pub(super) fn is_miss(head: &PacketInHead) -> bool {
+pub fn is_miss(head: &PacketInHead) -> bool {
     head.table_id == TABLE && head.cookie == COOKIE && head.reason == PacketInReason::NoMatch
 }
 
 /// Returns the hidden flow, if it is there.
-pub(super) fn hidden(switch: &Switch) -> Option<&Flow> {
+pub fn hidden(switch: &Switch) -> Option<&Flow> {
     let rank = rank();
     let flow = switch.tables().get(usize::from(TABLE))?.flow(&rank)?;
     is_hidden(TABLE, &rank, flow).then_some(flow)
 }
 
 /// Adds the hidden flow, unless there is a flow for the same packets. A full table has no room.
-pub(super) fn add(switch: &mut Switch, now: Time) {
+pub fn add(switch: &mut Switch, now: Time) {
     if switch.tables().get(usize::from(TABLE)).is_some_and(|table| table.flow(&rank()).is_none()) {
         let _ = switch.flow_mod(now, &flow());
     }
 }
 
 /// Removes the hidden flow.
-pub(super) fn remove(switch: &mut Switch, now: Time) {
+pub fn remove(switch: &mut Switch, now: Time) {
     if hidden(switch).is_some() {
         switch.delete(now, &[(TABLE, rank())]);
     }
 }
 
 /// Returns whether a request would see the hidden flow.
-pub(super) fn is_seen_by(request: &FlowMod) -> bool {
+pub fn is_seen_by(request: &FlowMod) -> bool {
     let FlowMod { command, table_id, priority, matching, .. } = request;
     let is_of_lowest = *priority == 0;
     [TABLE, ALL_TABLES].contains(table_id)
