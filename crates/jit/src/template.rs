@@ -11,7 +11,7 @@
 //! number and length, are template 0: "execute the rule in Rust".
 
 use fastpath_switch::flow::ClearActions;
-use fastpath_switch::{Action, ActionSet, Field, Instructions};
+use fastpath_switch::{Action, ActionSet, Field, Instructions, port};
 use std::collections::BTreeMap;
 
 /// The most operations of one template; longer lists are executed in Rust.
@@ -132,7 +132,9 @@ impl Template {
     /// template.
     pub(crate) fn of(instructions: &Instructions, arena: &mut Arena) -> Option<(Template, Vec<u64>)> {
         // Generated code has no registers and no stack.
-        if !instructions.actions().all(Action::is_standard) {
+        // A packet-in says whether the action set sent it.
+        let is_packet_in = |action: &Action| matches!(action, Action::Output { port: port::CONTROLLER, .. });
+        if !instructions.actions().all(Action::is_standard) || instructions.write.iter().any(is_packet_in) {
             return None;
         }
         let mut operands = Vec::new();

@@ -20,6 +20,7 @@ use fastpath_switch::group;
 use fastpath_switch::meter::MeterResult;
 use fastpath_switch::normal::ForwardingDecision;
 use fastpath_switch::outcome::{DropReason, Learned, OUTCOMES_MAX, PacketIn, PacketInReason, has_room_for};
+use fastpath_switch::reason::ActionsIn;
 use fastpath_switch::{
     Action, ActionSet, Bridging, CookieCounts, FlowMod, FlowsOfCookies, Instructions, Key, PacketOutcome,
     Rank, port,
@@ -50,6 +51,8 @@ pub(crate) struct Walk<'a> {
     pub(crate) found: RuleNumber,
     /// The action set.
     pub(crate) set: ActionSet,
+    /// What the actions that are executed now are part of.
+    pub(crate) actions_in: ActionsIn,
     /// How the packet changes flows.
     pub(crate) learned: &'a mut Vec<Learned>,
     /// Resubmits, clones and groups inside each other, and all resubmits so far.
@@ -123,7 +126,9 @@ impl Walk<'_> {
     fn conclude(&mut self, packet: &mut Packet, end: ControlFlow<()>) {
         if end.is_continue() || packet.ending == Ending::Exit {
             let actions: Vec<Action> = mem::take(&mut self.set).in_order().cloned().collect();
+            let outer = std::mem::replace(&mut self.actions_in, ActionsIn::Set);
             let _ = self.apply(packet, &actions, None);
+            self.actions_in = outer;
             self.set.clear();
         }
         if let Some(packet_in) = packet.take_paused(&self.set) {
@@ -267,6 +272,10 @@ impl Effects for Walk<'_> {
         }
         *self.resubmits += 1;
         let here = (self.table_id, self.found);
+        let outer = self.actions_in;
+        if outer == ActionsIn::Bucket {
+            self.actions_in = ActionsIn::Flow;
+        }
         let port = packet.context.in_port;
         packet.context.in_port = in_port.unwrap_or(port);
         packet.context.is_original = is_original;
@@ -279,6 +288,7 @@ impl Effects for Walk<'_> {
             self.depth -= 1;
         }
         (self.table_id, self.found) = here;
+        self.actions_in = outer;
         if packet.ending == Ending::None { Continue(()) } else { Break(()) }
     }
 
@@ -290,7 +300,7 @@ impl Effects for Walk<'_> {
         }
         *self.resubmits += 1;
         let here = (self.table_id, self.found);
-        let outer = self.set.clone();
+        let outer = (self.set.clone(), mem::take(&mut self.actions_in));
         self.depth += 1;
         let end = match self.enter(table, packet) {
             Continue(()) => self.tables(packet),
@@ -298,7 +308,7 @@ impl Effects for Walk<'_> {
         };
         self.conclude(packet, end);
         self.depth -= 1;
-        self.set = outer;
+        (self.set, self.actions_in) = outer;
         (self.table_id, self.found) = here;
         if packet.ending == Ending::Bound { Break(()) } else { Continue(()) }
     }
@@ -386,7 +396,7 @@ impl Effects for Walk<'_> {
     fn packet_in(&mut self, packet: &Packet, request: PacketInRequest<'_>) {
         let flow = self.flow_name();
         self.report(PacketIn {
-            reason: request.reason.unwrap_or(flow.usual_reason()),
+            reason: request.reason.unwrap_or(self.actions_in.reason(flow.usual_reason())),
             table_id: flow.table_id,
             cookie: flow.cookie,
             max_len: request.max_len,
@@ -420,14 +430,15 @@ impl Effects for Walk<'_> {
             cells.buckets[index].count(packet.frame.len());
             let before = self.outcomes.len();
             // A bucket is an action set of its own.
-            let outer = mem::take(&mut self.set);
+            let outer = (mem::take(&mut self.set), self.actions_in);
+            self.actions_in = ActionsIn::Bucket;
             let mut copy = packet.clone();
             self.depth += 1;
             let end = self.apply(&mut copy, &group.actions[index], None);
             self.set.clear();
             self.conclude(&mut copy, end);
             self.depth -= 1;
-            self.set = outer;
+            (self.set, self.actions_in) = outer;
             if self.outcomes.len() == before {
                 self.drop(DropReason::NoOutput);
             }

@@ -31,10 +31,13 @@ const ALGORITHMS: [(&str, Algorithm); 4] = [
     ("iter_hash", Algorithm::Iterative),
 ];
 /// The reasons of packet-ins, by name.
-const REASONS: [(&str, PacketInReason); 3] = [
+const REASONS: [(&str, PacketInReason); 6] = [
     ("action", PacketInReason::Action),
     ("no_match", PacketInReason::NoMatch),
     ("invalid_ttl", PacketInReason::InvalidTtl),
+    ("action_set", PacketInReason::ActionSet),
+    ("group", PacketInReason::Group),
+    ("packet_out", PacketInReason::PacketOut),
 ];
 /// Actions of Open vSwitch that are refused by name, with what to write.
 const MISSING: [(&str, &str); 9] = [

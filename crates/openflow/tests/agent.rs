@@ -8,9 +8,11 @@ mod common;
 mod defaults;
 mod later;
 mod orders;
+mod reasons;
 mod resume;
 mod tls;
 mod v10;
+mod watch;
 
 use common::{Harness, Peer, until};
 use fastpath_openflow::message::{

@@ -23,6 +23,7 @@ use crate::outcome::{
     DropReason, Learned, OUTCOMES_MAX, PacketIn, PacketInReason, PacketOutcome, has_room_for,
 };
 use crate::port::{self, Port};
+use crate::reason::ActionsIn;
 use crate::switch::{self, Switch};
 use crate::trace::{Lookup, Trace, TraceEvent, Tracer};
 use fastpath_conntrack::{PacketView, TrackRequest, Tracked};
@@ -118,6 +119,7 @@ pub fn packet_out_with(
     switch::check_packet_out(switch, fields.in_port, actions)?;
     let mut walk = Walk::new(switch, now, fields.in_port, frame);
     (walk.entry, walk.packet.context) = (*fields, *fields);
+    walk.actions_in = ActionsIn::PacketOut;
     if frame.len() < 14 {
         walk.drop(DropReason::Runt);
     } else if walk.is_of_mirror() {
@@ -188,6 +190,8 @@ struct Walk<'a> {
     table_id: u8,
     cookie: u64,
     reason: PacketInReason,
+    /// What the actions that are executed now are part of.
+    actions_in: ActionsIn,
     /// The flow that is executed now, with its serial number.
     flow: Option<(Rank, u64)>,
     outcomes: Vec<PacketOutcome>,
@@ -215,6 +219,7 @@ impl<'a> Walk<'a> {
             table_id: 0,
             cookie: u64::MAX,
             reason,
+            actions_in: ActionsIn::Flow,
             flow: None,
             outcomes: Vec::new(),
         }
@@ -286,7 +291,10 @@ impl<'a> Walk<'a> {
             if !actions.is_empty() {
                 self.note(|| TraceEvent::ActionSet);
             }
+            let outer = self.actions_in;
+            self.actions_in = outer.inner(ActionsIn::Set);
             let _ = self.apply(packet, &actions);
+            self.actions_in = outer;
             // What tables wrote that the set itself entered is not executed.
             self.set.clear();
         }
@@ -523,7 +531,7 @@ impl Effects for Walk<'_> {
 
     fn packet_in(&mut self, packet: &Packet, request: PacketInRequest<'_>) {
         self.report(PacketIn {
-            reason: request.reason.unwrap_or(self.reason),
+            reason: request.reason.unwrap_or(self.actions_in.reason(self.reason)),
             table_id: self.table_id,
             cookie: self.cookie,
             max_len: request.max_len,
@@ -561,6 +569,10 @@ impl Effects for Walk<'_> {
         }
         self.resubmits += 1;
         let here = (self.table_id, self.cookie, self.reason, self.flow.clone());
+        let outer = self.actions_in;
+        if outer == ActionsIn::Bucket {
+            self.actions_in = ActionsIn::Flow;
+        }
         // Port and tuple count for this lookup only.
         let port = packet.context.in_port;
         packet.context.in_port = in_port.unwrap_or(port);
@@ -574,6 +586,7 @@ impl Effects for Walk<'_> {
         }
         self.depth -= 1;
         (self.table_id, self.cookie, self.reason, self.flow) = here;
+        self.actions_in = outer;
         if packet.ending == Ending::None { Continue(()) } else { Break(()) }
     }
 
@@ -586,12 +599,12 @@ impl Effects for Walk<'_> {
         self.resubmits += 1;
         let here = (self.table_id, self.cookie, self.reason, self.flow.clone());
         // This pipeline executes the set at its end, and so does the other.
-        let outer = self.set.clone();
+        let outer = (self.set.clone(), mem::take(&mut self.actions_in));
         self.depth += 1;
         let end = self.enter(table, packet);
         self.conclude(packet, end);
         self.depth -= 1;
-        self.set = outer;
+        (self.set, self.actions_in) = outer;
         (self.table_id, self.cookie, self.reason, self.flow) = here;
         if packet.ending == Ending::Bound { Break(()) } else { Continue(()) }
     }
@@ -661,12 +674,13 @@ impl Effects for Walk<'_> {
             self.depth += 1;
             self.note(|| TraceEvent::Bucket { group: id, bucket: index });
             // A bucket is an action set of its own.
-            let outer = mem::take(&mut self.set);
+            let outer = (mem::take(&mut self.set), self.actions_in);
+            self.actions_in = outer.1.inner(ActionsIn::Bucket);
             let mut copy = packet.clone();
             let end = self.apply(&mut copy, &actions);
             self.set.clear();
             self.conclude(&mut copy, end);
-            self.set = outer;
+            (self.set, self.actions_in) = outer;
             self.depth -= 1;
             if self.outcomes.len() == before {
                 self.drop(DropReason::NoOutput);

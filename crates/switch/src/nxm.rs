@@ -163,6 +163,9 @@ fn names() -> Vec<NamedBits> {
         let one = named((EXPERIMENTERS, *number), name, short, bits, *len);
         names.push(NamedBits { experimenter: *experimenter, ..one });
     }
+    // That of OpenFlow 1.5, which is read in every version.
+    let bits = Bits::all(Field::ActsetOutput);
+    names.push(named((OXM_OF, 43), "OXM_OF_ACTSET_OUTPUT", "actset_output", bits, 4));
     for info in &FIELDS[..STANDARD] {
         let (name, bits) = (oxm_name(info.name), Bits::all(info.field));
         names.push(named((OXM_OF, info.field as u8), &name, info.name, bits, info.field.oxm_len() as u8));

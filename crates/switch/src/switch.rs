@@ -642,20 +642,8 @@ impl Switch {
         tables.flat_map(|(id, table)| table.take_all((id, RemovedReason::Delete, now), is_selected)).collect()
     }
 
-    /// Returns the flows that a modification would change, as they are; none for other requests.
-    pub fn modified_by(&self, request: &FlowMod) -> Vec<(u8, Rank, Flow)> {
-        if !matches!(request.command, FlowCommand::Modify | FlowCommand::ModifyStrict) {
-            return Vec::new();
-        }
-        let known = |(table_id, rank): (u8, Rank)| {
-            let flow = self.tables.get(usize::from(table_id))?.flow(&rank)?.clone();
-            Some((table_id, rank, flow))
-        };
-        self.selected_by(request).into_iter().filter_map(known).collect()
-    }
-
     /// Returns the flows that a modification or strict deletion applies to.
-    fn selected_by(&self, request: &FlowMod) -> Vec<(u8, Rank)> {
+    pub(crate) fn selected_by(&self, request: &FlowMod) -> Vec<(u8, Rank)> {
         let filter = FlowFilter::of(request);
         if matches!(request.command, FlowCommand::ModifyStrict | FlowCommand::DeleteStrict) {
             let rank = Rank::new(request.priority, request.matching.clone());

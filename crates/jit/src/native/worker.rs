@@ -11,6 +11,7 @@ use fastpath_plan::RuleNumber;
 use fastpath_switch::execute::{self, Effects, Packet, perform};
 use fastpath_switch::field::WORDS;
 use fastpath_switch::outcome::{DropReason, Learned, OUTCOMES_MAX};
+use fastpath_switch::reason::ActionsIn;
 use fastpath_switch::{Action, ActionSet, Connections, PacketOutcome, PipelineFields};
 use fastpath_units::Time;
 use std::mem;
@@ -346,6 +347,7 @@ impl Worker {
             table_id,
             found,
             set: ActionSet::default(),
+            actions_in: ActionsIn::Flow,
             learned: &mut self.learned,
             depth: 0,
             resubmits: &mut self.resubmits,

@@ -22,6 +22,8 @@ const WAITING_MAX: usize = 400 << 20;
 pub(super) struct AsyncMessages {
     /// The number of the first event in the list.
     first: u64,
+    /// The number of the first event that snoop connections have not received.
+    pub(super) shown: u64,
     events: VecDeque<Event>,
     /// The bytes of memory of the events, and how many there may be.
     bytes: usize,
@@ -30,7 +32,7 @@ pub(super) struct AsyncMessages {
 
 impl Default for AsyncMessages {
     fn default() -> AsyncMessages {
-        AsyncMessages { first: 0, events: VecDeque::new(), bytes: 0, most: WAITING_MAX }
+        AsyncMessages { first: 0, shown: 0, events: VecDeque::new(), bytes: 0, most: WAITING_MAX }
     }
 }
 
@@ -46,29 +48,38 @@ impl AsyncMessages {
         self.first + self.events.len() as u64
     }
 
-    /// Delivers the events for which a connection has room. `encode` returns the bytes of an event,
+    /// Delivers the events for which a connection has room: while at most this many bytes wait.
+    /// Changes of flows do not wait: they are held back. `encode` returns the bytes of an event,
     /// or `None` if there is nothing to send. A connection that receives no asynchronous messages,
     /// or is stalled, misses them.
     pub(super) fn deliver(
         &self,
         connection: &mut Connection,
         now: Instant,
+        waits_at_most: usize,
         mut encode: impl FnMut(u64, EventForm, &Event) -> Option<Vec<u8>>,
     ) {
         if !connection.receives_async() {
             connection.delivered = self.end();
         }
         let is_reading = connection.is_reading(now);
-        while connection.delivered < self.end() && (connection.has_room_for_async() || !is_reading) {
+        while connection.delivered < self.end() {
             let event = &self.events[(connection.delivered - self.first) as usize];
-            if connection.wants(event) {
-                if connection.has_room_for_async() {
-                    if let Some(bytes) = encode(connection.delivered, connection.event_form(event), event) {
-                        connection.send_event(&bytes);
-                    }
-                } else {
-                    connection.missed += 1;
+            let has_room = connection.output().len() <= waits_at_most;
+            let form = match event {
+                Event::FlowChanges(changes) if !has_room || connection.monitors.held.is_some() => {
+                    Some(connection.hold(changes))
                 }
+                _ if !has_room && is_reading => return,
+                _ if !connection.wants(event) => None,
+                _ if has_room => Some(connection.event_form(event)),
+                _ => {
+                    connection.missed += 1;
+                    None
+                }
+            };
+            if let Some(bytes) = form.and_then(|form| encode(connection.delivered, form, event)) {
+                connection.output().extend_from_slice(&bytes);
             }
             connection.delivered += 1;
         }
@@ -138,7 +149,7 @@ mod tests {
         let mut to_quick = Vec::new();
         for id in 0..count {
             messages.push(group_mod(id, actions));
-            messages.deliver(&mut quick, Instant::now(), |_, _, event| {
+            messages.deliver(&mut quick, Instant::now(), usize::MAX, |_, _, event| {
                 let Event::Request(request) = event else { panic!("{event:?}") };
                 to_quick.push(request.xid);
                 None
@@ -156,7 +167,7 @@ mod tests {
         assert_eq!(slow.take_missed(), 0, "each is counted once");
         // The newest are those that are left.
         let mut to_slow = Vec::new();
-        messages.deliver(&mut slow, Instant::now(), |number, _, _| {
+        messages.deliver(&mut slow, Instant::now(), usize::MAX, |number, _, _| {
             to_slow.push(number);
             None
         });

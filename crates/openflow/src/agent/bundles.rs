@@ -1,13 +1,13 @@
 //! Requests about bundles: all changes of a bundle are made at one instant, or none.
 
 use super::bundle_store::BundledMessage;
-use super::changes::change_one;
+use super::changes::{change_observed, change_one};
 use super::connection::Connection;
 use super::event::Event;
-use super::misses;
-use super::monitors::change_observed;
+use super::flow_events::FlowChanges;
 use super::switch_state::SwitchState;
 use crate::message::{BundleFault, BundleMessage, BundleStep, Fault, Message, bundle_reply};
+use fastpath_switch::misses;
 use fastpath_switch::{Removed, Switch, Version};
 use fastpath_units::Time;
 use std::time::Instant;
@@ -75,12 +75,10 @@ fn commit(
             misses::remove(switch, now);
         }
         // First on a copy, which is dropped if one is refused.
-        let tried = make_all(&mut switch.clone(), now, messages, |switch, now, _, message| {
-            change_one(switch, now, message)
-        });
+        let tried = make_all(&mut switch.clone(), now, messages, change_one);
         let made = tried.and_then(|_| {
-            make_all(switch, now, messages, |switch, now, xid, message| match is_monitored {
-                true => change_observed(switch, now, message, Some((id, xid)), &mut events),
+            make_all(switch, now, messages, |switch, now, message| match is_monitored {
+                true => change_observed(switch, now, message, &mut events),
                 false => change_one(switch, now, message),
             })
         });
@@ -91,7 +89,8 @@ fn commit(
     };
     match state.control.change(change) {
         Ok(removed) => {
-            events.into_iter().for_each(|event| state.async_messages.push(event));
+            let (number, author) = (state.number_changes(1), messages.first().map(|one| (id, one.xid)));
+            state.async_messages.push(Event::FlowChanges(FlowChanges { number, author, flows: events }));
             let requests = messages.iter().filter_map(|one| Event::of_request(id, one.xid, &one.message));
             requests.for_each(|event| state.async_messages.push(event));
             state.report_removed(removed);
@@ -110,11 +109,11 @@ fn make_all(
     switch: &mut Switch,
     now: Time,
     messages: &[BundledMessage],
-    mut change: impl FnMut(&mut Switch, Time, u32, &Message) -> Result<Vec<Removed>, Fault>,
+    mut change: impl FnMut(&mut Switch, Time, &Message) -> Result<Vec<Removed>, Fault>,
 ) -> Result<Vec<Removed>, (usize, Fault)> {
     let mut removed = Vec::new();
-    for (place, BundledMessage { xid, message, .. }) in messages.iter().enumerate() {
-        removed.extend(change(switch, now, *xid, message).map_err(|fault| (place, fault))?);
+    for (place, BundledMessage { message, .. }) in messages.iter().enumerate() {
+        removed.extend(change(switch, now, message).map_err(|fault| (place, fault))?);
     }
     Ok(removed)
 }

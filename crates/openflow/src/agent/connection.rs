@@ -6,13 +6,13 @@
 
 use super::bundle_store::BundleStore;
 use super::event::{self, EventForm};
-use super::flow_events::{Monitor, Monitors};
-use super::misses;
+use super::flow_events::{FlowChanges, Monitor, Monitors};
 use super::stream::{Moved, READ_MAX, Stream};
 use crate::message::{
-    Async, AsyncMask, Codec, Fault, FlowFormat, HEADER_LEN, Hello, MORE, Message, Role, RoleMessage,
-    RoleStatus, TableFeatures, Versions, frame_len,
+    Async, AsyncMask, Codec, Fault, FlowFormat, FlowUpdate, HEADER_LEN, Hello, MORE, Message, Reply, Role,
+    RoleMessage, RoleStatus, TableFeatures, Versions, frame_len,
 };
+use fastpath_switch::misses;
 use fastpath_switch::outcome::PacketInReason;
 use fastpath_switch::{FlowFilter, Rank, Version};
 use mio::event::Event;
@@ -23,12 +23,12 @@ use std::time::{Duration, Instant};
 /// Bytes that wait to be decoded: an incomplete message, and the bytes of one read.
 pub(super) const INPUT_MAX: usize = 2 * READ_MAX;
 /// Bytes of replies that may wait to be sent before no further requests are handled.
-const REPLIES_MAX: usize = 256 << 10;
+pub(super) const REPLIES_MAX: usize = 256 << 10;
 /// Bytes that may wait to be sent before packet-ins are dropped.
 const EVENTS_MAX: usize = 2 << 20;
 /// Bytes that may wait to be sent before asynchronous messages wait: half the bound of replies, so
 /// that requests go on.
-const ASYNC_MAX: usize = REPLIES_MAX / 2;
+pub(super) const ASYNC_MAX: usize = REPLIES_MAX / 2;
 /// A peer that accepts no bytes for this long while output is queued is treated as stalled.
 const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// Most bytes of a request in several parts.
@@ -341,7 +341,9 @@ impl Connection {
         let is_for_it = match event {
             event::Event::PacketIn(packet) if misses::is_miss(&packet.head) => self.wants_misses(),
             event::Event::PacketIn(packet) => self.controller_id == packet.head.controller,
-            event::Event::FlowChange(change) => self.monitors.telling(self.id, change).is_some(),
+            event::Event::FlowChanges(changes) => {
+                self.monitors.tellings(self.id, changes).iter().any(Option::is_some)
+            }
             event::Event::Request(request) => {
                 self.codec.version() >= Version::V14 && request.connection != self.id
             }
@@ -366,12 +368,25 @@ impl Connection {
     }
 
     /// Returns the form of an event that it receives.
-    pub(super) fn event_form(&self, event: &event::Event) -> EventForm {
-        let telling = match event {
-            event::Event::FlowChange(change) => self.monitors.telling(self.id, change),
-            _ => None,
-        };
-        EventForm { codec: self.codec, telling }
+    pub(super) fn event_form(&mut self, event: &event::Event) -> EventForm {
+        let mut tellings = Vec::new();
+        if let event::Event::FlowChanges(changes) = event {
+            tellings = self.monitors.tellings(self.id, changes);
+            self.monitors.note(changes, &tellings);
+        }
+        EventForm { codec: self.codec, tellings }
+    }
+
+    /// Holds back changes of flows that find no room, and says so. Returns the form of what is told
+    /// all the same.
+    pub(super) fn hold(&mut self, changes: &FlowChanges) -> EventForm {
+        let was_held = self.monitors.held.is_some();
+        let tellings = self.monitors.hold(self.id, changes);
+        if !was_held && self.monitors.held.is_some() {
+            let reply = Reply::FlowMonitor(vec![FlowUpdate::Paused]);
+            self.say(0, &Message::MultipartReply { flags: 0, reply });
+        }
+        EventForm { codec: self.codec, tellings }
     }
 
     /// Returns whether it receives asynchronous messages at all.
@@ -382,6 +397,11 @@ impl Connection {
     /// Returns whether an asynchronous message may be added to the output.
     pub(super) fn has_room_for_async(&self) -> bool {
         self.output.len() <= ASYNC_MAX
+    }
+
+    /// Returns whether everything was sent.
+    pub(super) fn is_drained(&self) -> bool {
+        self.output.is_empty()
     }
 
     /// Returns whether asynchronous messages wait until there is room; false for a stalled peer.

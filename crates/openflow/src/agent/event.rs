@@ -1,9 +1,11 @@
 //! Events that controllers learn without a request, by asynchronous messages (OpenFlow 1.3.5
 //! §6.1.2).
 
-use super::flow_events::{Author, FlowEvent, FlowFate, Telling, removed_reason};
+use super::flow_events::{FlowChanges, Telling, removed_reason};
 use crate::message::{Async, Codec, Message, PortDescription, TableStatus};
 use fastpath_engine::switching::QueuedPacketIn;
+use fastpath_switch::observe::FlowEvent;
+use fastpath_switch::outcome::PacketInReason;
 use fastpath_switch::{Action, Bucket, Flow, Instructions, Rank, Removed, Version};
 use std::sync::Arc;
 
@@ -16,7 +18,7 @@ pub(super) enum Event {
     PortAdded(u32),
     PortRemoved(Box<PortDescription>),
     TableStatus(Box<TableStatus>),
-    FlowChange(Box<FlowEvent>),
+    FlowChanges(FlowChanges),
     /// A change of groups or meters by a controller.
     Request(Box<ForwardedRequest>),
 }
@@ -31,25 +33,14 @@ pub(super) struct ForwardedRequest {
 }
 
 /// The form of an event in the messages of a connection.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct EventForm {
     pub(super) codec: Codec,
-    /// What is told of a change of a flow.
-    pub(super) telling: Option<Telling>,
+    /// What is told of changes of flows.
+    pub(super) tellings: Vec<Option<Telling>>,
 }
 
 impl Event {
-    /// Returns the event of a flow that has gone.
-    pub(super) fn of_removed(removed: &Removed, author: Author) -> Event {
-        Event::FlowChange(Box::new(FlowEvent {
-            what: FlowFate::Removed(removed.reason),
-            table_id: removed.table_id,
-            rank: removed.rank.clone(),
-            flow: removed.flow.clone(),
-            author,
-        }))
-    }
-
     /// Returns the event of a flow that has gone, for controllers that are told of each.
     pub(super) fn of_reported(removed: Removed, nothing: &Arc<Instructions>) -> Event {
         // The message does not have the instructions: they do not wait for it.
@@ -74,9 +65,7 @@ impl Event {
                 size_of::<QueuedPacketIn>() + packet.frame.len() + packet.head.userdata.len()
             }
             Event::FlowRemoved(removed) => size_of::<Removed>() + matched(&removed.rank),
-            Event::FlowChange(change) => {
-                size_of::<FlowEvent>() + matched(&change.rank) + change.flow.instructions.bytes()
-            }
+            Event::FlowChanges(changes) => changes.flows.iter().map(FlowEvent::bytes).sum(),
             Event::Request(request) => size_of::<ForwardedRequest>() + request.bytes(),
             Event::PortRemoved(_) => size_of::<PortDescription>(),
             Event::TableStatus(_) => size_of::<TableStatus>(),
@@ -91,11 +80,11 @@ impl Event {
         let side = usize::from(is_slave);
         let (word, bit) = match self {
             // Monitors select them.
-            Event::FlowChange(_) => return true,
+            Event::FlowChanges(_) => return true,
             Event::Request(request) => {
                 (masks.request_forward[side], u8::from(matches!(request.message, Message::MeterMod(_))))
             }
-            Event::PacketIn(packet) => (masks.packet_in[side], packet.head.reason as u8),
+            Event::PacketIn(packet) => (masks.packet_in[side], sent_reason(version, packet.head.reason)),
             Event::FlowRemoved(removed) => {
                 (masks.flow_removed[side], removed_reason(version, removed.reason))
             }
@@ -120,4 +109,9 @@ impl ForwardedRequest {
             _ => 0,
         }
     }
+}
+
+/// Returns the number of the reason of a packet-in (OFPR_).
+pub(super) fn sent_reason(version: Version, reason: PacketInReason) -> u8 {
+    if version < Version::V14 { reason.before_14() as u8 } else { reason as u8 }
 }

@@ -1,7 +1,7 @@
 //! The agent's thread: waits, serves each connection in turn, sends asynchronous messages, and runs
 //! timers.
 
-use super::connection::{Connection, Kind, State};
+use super::connection::{ASYNC_MAX, Connection, Kind, State};
 use super::event::Event;
 use super::local::{ControlSocket, LocalListener, LocalService, Unserved};
 use super::order::{AgentState, Dial, Order, SharedWithAgent};
@@ -52,8 +52,6 @@ pub(super) struct EventLoop {
     pub(super) targets: Vec<Dialled>,
     pub(super) connections: BTreeMap<usize, Connection>,
     next_token: usize,
-    /// The number of the first asynchronous message that snoop connections have not received.
-    shown: u64,
     pub(super) is_standalone: bool,
     pub(super) orders: Receiver<Order>,
     pub(super) state: Arc<Mutex<AgentState>>,
@@ -113,7 +111,6 @@ impl EventLoop {
             targets: Vec::new(),
             connections: BTreeMap::new(),
             next_token: 1,
-            shown: 0,
             is_standalone: false,
             orders,
             state,
@@ -596,7 +593,12 @@ impl EventLoop {
         }
         self.send_async_messages();
         for token in self.connections.keys().copied().collect::<Vec<_>>() {
-            let sent = self.connections.get_mut(&token).map_or(Ok(()), Connection::send);
+            let Some(connection) = self.connections.get_mut(&token) else { continue };
+            let mut sent = connection.send();
+            if sent.is_ok() && connection.is_drained() && connection.monitors.held.is_some() {
+                self.switch.tell_held(connection);
+                sent = connection.send();
+            }
             if let Err(error) = sent {
                 self.close_at(token, &error.to_string());
             }
@@ -611,14 +613,16 @@ impl EventLoop {
         let now = Instant::now();
         let mut shown = Vec::new();
         for connection in self.connections.values_mut() {
-            self.switch.async_messages.deliver(connection, now, |number, form, event| {
+            let mut first = self.switch.async_messages.shown;
+            self.switch.async_messages.deliver(connection, now, ASYNC_MAX, |number, form, event| {
                 let bytes = self.switch.encode(form, event)?;
-                if number >= self.shown {
+                if number >= first {
                     shown.extend_from_slice(&bytes);
-                    self.shown = number + 1;
+                    first = number + 1;
                 }
                 Some(bytes)
             });
+            self.switch.async_messages.shown = first;
         }
         self.send_to_snoops(&shown);
         self.switch.async_messages.tidy(self.connections.values_mut());

@@ -1,7 +1,7 @@
 //! What the switch does with messages of Nicira.
 
 use super::connection::{Connection, Election};
-use crate::message::{Fault, FlowFormat, Message, Nicira, PacketInFormat, Role};
+use crate::message::{Async, Fault, FlowFormat, Message, Nicira, PacketInFormat, Role};
 use fastpath_switch::Version;
 
 /// Handles a message. Returns the election that follows from it.
@@ -25,7 +25,11 @@ pub(super) fn answer(
         }
         // The codec has done it.
         Nicira::SetFlowFormat(_) | Nicira::SetPacketInFormat(_) | Nicira::FlowModTableId(_) => {}
-        Nicira::SetAsync(masks) => connection.masks = masks.known(connection.codec.version()),
+        // It names three types of messages. The masks of others stay.
+        Nicira::SetAsync(Async { packet_in, port_status, flow_removed, .. }) => {
+            let masks = Async { packet_in, port_status, flow_removed, ..connection.masks };
+            connection.masks = masks.known(connection.codec.version());
+        }
         Nicira::SetControllerId(id) => connection.controller_id = id,
     }
     Ok(None)

@@ -1,23 +1,22 @@
 //! Handles all requests except statistics.
 
 use super::bundles;
-use super::changes::change_one;
+use super::changes::{change_observed, change_one};
 use super::connection::{Connection, Election, Incoming};
 use super::event::Event;
-use super::flow_events::Author;
-use super::misses;
-use super::monitors::change_observed;
+use super::flow_events::{Author, FlowChanges};
 use super::nicira;
 use super::statistics;
 use super::switch_state::SwitchState;
 use super::table_mods;
 use crate::message::continuation;
 use crate::message::{
-    ACTIONS_10, Config, Fault, Features, Message, NO_BUFFER, ONF, PacketIn, PacketOut, PortMod, Role,
-    RoleMessage,
+    ACTIONS_10, Config, Fault, Features, Message, NO_BUFFER, ONF, PacketIn, PacketOut, PortMod, Request,
+    Role, RoleMessage,
 };
 use fastpath_switch::flow::ALL_TABLES;
 use fastpath_switch::key::PipelineFields;
+use fastpath_switch::misses;
 use fastpath_switch::port::config;
 use fastpath_switch::{
     FieldMatch, FlowCommand, FlowFilter, FlowMod, GroupCommand, MeterCommand, Rank, Refusal, Switch, Table,
@@ -43,6 +42,15 @@ const DELETED_AT_ONCE: usize = 128;
 pub(super) fn handle(state: &mut SwitchState, connection: &mut Connection) -> Vec<Election> {
     let mut elections = Vec::new();
     while connection.dump.is_none() && connection.may_serve() {
+        // What was changed before is told before the reply, and before there are other monitors.
+        let is_ordered = |one: &Incoming| {
+            let monitor =
+                matches!(one.content, Ok(Message::MultipartRequest { request: Request::FlowMonitor(_), .. }));
+            monitor || matches!(one.content, Ok(Message::BarrierRequest))
+        };
+        if connection.waiting.front().is_some_and(is_ordered) && !state.send_async_to(connection) {
+            break;
+        }
         let is_of_run = |one: &&Incoming| is_change(&one.content);
         let changes = connection.waiting.iter().take_while(is_of_run).count();
         if changes > 0 {
@@ -80,6 +88,7 @@ fn change(state: &mut SwitchState, connection: &mut Connection, run: Vec<Incomin
         run.iter().map(|one| flows_removed(&one.content).filter(|_| is_exact)).collect();
     let are_misses_wanted = state.are_misses_wanted;
     let (id, is_monitored, mut events) = (connection.id, state.are_flows_monitored, Vec::new());
+    let number = state.number_changes(run.len());
     let change = |switch: &mut Switch, now| {
         let sees_misses = |one: &Incoming| match &one.content {
             Ok(Message::FlowMod { request, .. }) => misses::is_seen_by(request),
@@ -88,16 +97,17 @@ fn change(state: &mut SwitchState, connection: &mut Connection, run: Vec<Incomin
         if are_misses_wanted && run.iter().any(sees_misses) {
             misses::remove(switch, now);
         }
-        for one in &run {
-            let author = Some((id, one.xid));
+        for (number, one) in (number..).zip(&run) {
+            let (author, mut flows) = (Some((id, one.xid)), Vec::new());
             let changed = match &one.content {
-                Ok(message) if is_monitored => change_observed(switch, now, message, author, &mut events),
+                Ok(message) if is_monitored => change_observed(switch, now, message, &mut flows),
                 Ok(message) => change_one(switch, now, message),
                 Err(fault) => Err(*fault),
             };
             match changed {
                 Ok(gone) => {
                     removed.extend(gone);
+                    events.push(Event::FlowChanges(FlowChanges { number, author, flows }));
                     let message = one.content.as_ref().ok();
                     events.extend(message.and_then(|message| Event::of_request(id, one.xid, message)));
                 }
@@ -112,7 +122,8 @@ fn change(state: &mut SwitchState, connection: &mut Connection, run: Vec<Incomin
         Some(flows) => state.control.change_flows(&flows.concat(), change),
         None => state.control.change(change),
     }
-    events.into_iter().for_each(|event| state.async_messages.push(event));
+    let is_told = |event: &Event| !matches!(event, Event::FlowChanges(changes) if changes.flows.is_empty());
+    events.into_iter().filter(is_told).for_each(|event| state.async_messages.push(event));
     state.report_removed(removed);
 }
 
@@ -146,7 +157,7 @@ fn delete(state: &mut SwitchState, author: Author, request: &FlowMod) -> Result<
         }
         cleared
     }));
-    let filter = FlowFilter::of(request);
+    let (filter, number) = (FlowFilter::of(request), state.number_changes(1));
     let mut next = None;
     loop {
         let mut selected = Vec::new();
@@ -157,7 +168,7 @@ fn delete(state: &mut SwitchState, author: Author, request: &FlowMod) -> Result<
             })
         });
         let removed = state.control.change_flows(&selected, |switch, now| switch.delete(now, &selected));
-        state.note_removed_by(author, removed);
+        state.note_removed_by(author, number, removed);
         next = last;
         if next.is_none() {
             state.keep_misses();

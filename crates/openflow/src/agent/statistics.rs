@@ -4,7 +4,6 @@
 use super::connection::{Connection, Dump, DumpOf};
 use super::features;
 use super::flow_events;
-use super::misses;
 use super::monitors;
 use super::switch_state::SwitchState;
 use crate::message::{
@@ -14,6 +13,7 @@ use crate::message::{
 };
 use fastpath_engine::switching::QUEUES_MAX;
 use fastpath_switch::flow::ALL_TABLES;
+use fastpath_switch::misses;
 use fastpath_switch::{Counters, Flow, FlowFilter, Port, Rank, Refusal, Switch, Version, group, meter, port};
 use fastpath_units::{Duration, Time};
 use std::collections::{BTreeMap, BTreeSet};

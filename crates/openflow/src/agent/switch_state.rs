@@ -2,23 +2,29 @@
 //! messages not yet delivered.
 
 use super::async_messages::AsyncMessages;
-use super::event::{Event, EventForm};
-use super::flow_events::{self, Author, removed_reason};
-use super::fullness::Fullness;
-use super::misses;
+use super::connection::{Connection, REPLIES_MAX};
+use super::event::{Event, EventForm, sent_reason};
+use super::flow_events::{self, Author, FlowChanges, Telling, removed_reason};
 use crate::message::continuation;
 use crate::message::{
-    Config, FlowRemoved, Message, NO_BUFFER, PacketIn, PortDescription, PortStatus, has_port,
+    Codec, Config, FlowRemoved, FlowUpdate, Message, NO_BUFFER, PacketIn, Pages, PortDescription, PortStatus,
+    Reply, has_port, write_items,
 };
 use fastpath_engine::switching::{Control, QueuedPacketIn};
 use fastpath_switch::field::REGISTERS;
+use fastpath_switch::fullness::Fullness;
+use fastpath_switch::misses;
+use fastpath_switch::observe::{FlowEvent, FlowFate};
 use fastpath_switch::port::LinkState;
-use fastpath_switch::{Field, FieldMatch, GroupCommand, Match, PipelineFields, Port, Removed, Version, flow};
+use fastpath_switch::{
+    Field, FieldMatch, GroupCommand, Match, PipelineFields, Port, Rank, Removed, Version, flow,
+};
 use fastpath_units::Time;
 use fastpath_wire::MacAddr;
 use std::collections::BTreeMap;
 use std::hash::RandomState;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// OFPPS_ bits.
 const LINK_DOWN: u32 = 1 << 0;
@@ -54,6 +60,8 @@ pub(super) struct SwitchState {
     pub(super) are_misses_wanted: bool,
     /// Whether a controller monitors flows.
     pub(super) are_flows_monitored: bool,
+    /// The number of the next changes of flows.
+    changes: u64,
     pub(super) started: Time,
 }
 
@@ -77,6 +85,7 @@ impl SwitchState {
             key: RandomState::new(),
             are_misses_wanted: false,
             are_flows_monitored: false,
+            changes: 0,
             started: control.now(),
             control,
         }
@@ -84,15 +93,56 @@ impl SwitchState {
 
     /// Records removed flows. Those with the flag OFPFF_SEND_FLOW_REM will be sent to controllers.
     pub(super) fn note_removed(&mut self, removed: Vec<Removed>) {
-        self.note_removed_by(None, removed);
+        let is_monitored = self.are_flows_monitored;
+        for one in removed.iter().filter(|_| is_monitored) {
+            let number = self.number_changes(1);
+            let flows = vec![FlowEvent::of_removed(one)];
+            self.async_messages.push(Event::FlowChanges(FlowChanges { number, author: None, flows }));
+        }
+        self.report_removed(removed);
     }
 
     /// As [`SwitchState::note_removed`], by the request of a controller.
-    pub(super) fn note_removed_by(&mut self, author: Author, removed: Vec<Removed>) {
+    pub(super) fn note_removed_by(&mut self, author: Author, number: u64, removed: Vec<Removed>) {
         if self.are_flows_monitored {
-            removed.iter().for_each(|one| self.async_messages.push(Event::of_removed(one, author)));
+            let flows = removed.iter().map(FlowEvent::of_removed).collect();
+            self.async_messages.push(Event::FlowChanges(FlowChanges { number, author, flows }));
         }
         self.report_removed(removed);
+    }
+
+    /// Returns the first of this many numbers of changes of flows.
+    pub(super) fn number_changes(&mut self, count: usize) -> u64 {
+        let first = self.changes;
+        self.changes += count as u64;
+        first
+    }
+
+    /// Sends a connection the asynchronous messages so far. Returns false if some find no room.
+    pub(super) fn send_async_to(&mut self, connection: &mut Connection) -> bool {
+        let (end, now) = (self.async_messages.end(), Instant::now());
+        let encode = |_, form, event: &Event| self.encode(form, event);
+        self.async_messages.deliver(connection, now, REPLIES_MAX, encode);
+        self.async_messages.shown = self.async_messages.shown.max(connection.delivered);
+        connection.delivered == end
+    }
+
+    /// Tells a controller that reads again of the changes of flows that were held back.
+    pub(super) fn tell_held(&self, connection: &mut Connection) {
+        let Some(held) = connection.monitors.held.take() else { return };
+        let events = self.control.peek(|switch| {
+            let event = |((table_id, rank), what): ((u8, Rank), FlowFate)| {
+                let flow = switch.tables().get(usize::from(table_id))?.flow(&rank)?.clone();
+                Some(FlowEvent { what, table_id, rank, flow, before: None })
+            };
+            held.into_iter().filter_map(event).collect::<Vec<_>>()
+        });
+        let changes = FlowChanges { number: u64::MAX, author: None, flows: events };
+        let tellings = connection.monitors.after_hold(&changes);
+        let bytes = encode_changes(connection.codec.version(), &changes, &tellings);
+        connection.output().extend(bytes.unwrap_or_default());
+        let reply = Reply::FlowMonitor(vec![FlowUpdate::Resumed]);
+        connection.say(0, &Message::MultipartReply { flags: 0, reply });
     }
 
     /// Records removed flows of which monitors know already.
@@ -136,7 +186,10 @@ impl SwitchState {
 
     /// Encodes an event; `None` when its subject is gone, or cannot be named or said in this form.
     pub(super) fn encode(&self, form: EventForm, event: &Event) -> Option<Vec<u8>> {
-        let message = self.message(form, event)?;
+        if let Event::FlowChanges(changes) = event {
+            return encode_changes(form.codec.version(), changes, &form.tellings);
+        }
+        let message = self.message(form.codec, event)?;
         let port = match &message {
             Message::PacketIn(packet) => packet.matching.field(Field::InPort).map(|field| field.value as u32),
             Message::PortStatus(status) => Some(status.port.number),
@@ -155,19 +208,19 @@ impl SwitchState {
         })
     }
 
-    fn message(&self, form: EventForm, event: &Event) -> Option<Message> {
-        let version = form.codec.version();
+    fn message(&self, codec: Codec, event: &Event) -> Option<Message> {
+        let version = codec.version();
         Some(match event {
-            Event::PacketIn(packet) => Message::PacketIn(packet_in(&self.key, packet)),
+            Event::PacketIn(packet) => Message::PacketIn(packet_in(&self.key, version, packet)),
             Event::FlowRemoved(removed) => Message::FlowRemoved(flow_removed(version, removed)),
             Event::PortAdded(number) => self.port_status(0, *number)?,
             Event::PortStatus(number) => self.port_status(2, *number)?,
-            Event::FlowChange(change) => flow_events::message(version, change, form.telling?),
+            Event::FlowChanges(_) => return None,
             Event::Request(request) => {
                 if !has_request(version, &request.message) {
                     return None;
                 }
-                Message::RequestForward(form.codec.encoded(request.xid, &request.message)?)
+                Message::RequestForward(codec.encoded(request.xid, &request.message)?)
             }
             Event::TableStatus(status) => Message::TableStatus(**status),
             Event::PortRemoved(port) => Message::PortStatus(PortStatus { reason: 1, port: (**port).clone() }),
@@ -190,7 +243,7 @@ impl<'a> EncodedEvent<'a> {
     pub(super) fn bytes(&mut self, state: &SwitchState, form: EventForm) -> Option<&[u8]> {
         let place = self.forms.iter().position(|(known, _)| *known == form);
         let place = place.unwrap_or_else(|| {
-            self.forms.push((form, state.encode(form, self.event)));
+            self.forms.push((form.clone(), state.encode(form, self.event)));
             self.forms.len() - 1
         });
         self.forms[place].1.as_deref()
@@ -200,6 +253,22 @@ impl<'a> EncodedEvent<'a> {
     pub(super) fn first(self) -> Option<Vec<u8>> {
         self.forms.into_iter().find_map(|(_, bytes)| bytes)
     }
+}
+
+/// Encodes changes of flows as they are told; `None` if nothing is.
+fn encode_changes(version: Version, changes: &FlowChanges, tellings: &[Option<Telling>]) -> Option<Vec<u8>> {
+    /// OFPMP_FLOW_MONITOR.
+    const KIND: u16 = 16;
+    tellings.iter().flatten().next()?;
+    let mut out = Vec::new();
+    let mut pages = Pages::begin(version, &mut out, KIND, 0);
+    for (event, telling) in changes.flows.iter().zip(tellings) {
+        let Some(telling) = *telling else { continue };
+        let reply = Reply::FlowMonitor(vec![flow_events::update(version, changes.author, event, telling)]);
+        pages.item(&mut out, |out| write_items(version, out, &reply));
+    }
+    pages.end(&mut out, 0);
+    Some(out)
 }
 
 /// Returns whether a version can say a change of groups or meters.
@@ -215,13 +284,13 @@ fn has_request(version: Version, request: &Message) -> bool {
 
 /// This switch buffers no packets. It sends them whole, whatever length the action gives (§6.1.2),
 /// or as much of them as fits the message.
-fn packet_in(key: &RandomState, packet: &QueuedPacketIn) -> PacketIn {
+fn packet_in(key: &RandomState, version: Version, packet: &QueuedPacketIn) -> PacketIn {
     let fields = pipeline_fields(&packet.head.context);
     let frame = &packet.frame;
     PacketIn {
         buffer_id: NO_BUFFER,
         total_len: u16::try_from(frame.len()).unwrap_or(u16::MAX),
-        reason: packet.head.reason as u8,
+        reason: sent_reason(version, packet.head.reason),
         table_id: packet.head.table_id,
         cookie: packet.head.cookie,
         matching: Match::new(&fields).unwrap_or_default(),

@@ -2,11 +2,11 @@
 //! (OpenFlow 1.4 §7.3.4.1, §7.4.5).
 
 use super::event::Event;
-use super::fullness::{CAPABILITIES, EVICTION_FLAGS};
 use super::switch_state::SwitchState;
 use crate::message::{Fault, TableMod, TableStatus, table_config};
 use fastpath_switch::Version;
 use fastpath_switch::flow::ALL_TABLES;
+use fastpath_switch::fullness::{CAPABILITIES, EVICTION_FLAGS};
 
 /// Notes the events of vacancy that a change has caused.
 pub(super) fn note(state: &mut SwitchState) {

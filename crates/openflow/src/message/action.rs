@@ -4,6 +4,7 @@
 use super::bytes::{ByteReader, Write};
 use super::fault::Fault;
 use super::flow_form::FlowForm;
+use super::flow_update::{OldForm, write_measured};
 use super::nx_bits::{ReadActions, WriteActions};
 use super::{nx_action, oxm};
 use fastpath_switch::action::{self, Action, Argument};
@@ -24,6 +25,15 @@ const EXPERIMENTER: u16 = 0xffff;
 /// How flows are said in OpenFlow 1.3.
 pub(crate) const FLOWS: FlowForm =
     FlowForm { has_importance: false, read: read_instructions, write: write_instructions };
+
+/// How updates of monitored flows say a flow in OpenFlow 1.3.
+pub(crate) const UPDATES: OldForm = OldForm {
+    read: |mut r, _| Ok((oxm::read_match(&mut r)?, read_instructions(r)?)),
+    write: |out, at, update| {
+        write_measured(out, at, &update.matching);
+        write_instructions(out, &update.instructions);
+    },
+};
 
 /// Reads actions until the end.
 pub(crate) fn read_actions(reader: ByteReader<'_>) -> Result<Vec<Action>, Fault> {

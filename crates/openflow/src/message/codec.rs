@@ -7,6 +7,7 @@
 use super::bytes::{ByteReader, Write};
 use super::control::ErrorMessage;
 use super::fault::{EXPERIMENTER, Fault};
+use super::monitor_message;
 use super::multipart::Reply;
 use super::nx_bits::NICIRA;
 use super::nx_packet_in;
@@ -118,6 +119,17 @@ impl Codec {
             out.u32(xid);
             return nx_packet_in::write(out, nx_packet_in::PACKET_IN2, packet);
         }
+        let author = if self.version == Version::V10 { NICIRA } else { ONF };
+        if self.version < Version::V14 {
+            let start = out.len();
+            out.u8(EXPERIMENTER_MESSAGE);
+            out.u16(0);
+            out.u32(xid);
+            if monitor_message::write(author, out, message) {
+                return;
+            }
+            out.truncate(start);
+        }
         out.u8(match self.version {
             Version::V10 => v10::kind(message, self.forms),
             Version::V13 => message.kind(),
@@ -137,11 +149,11 @@ impl Codec {
     pub fn error(&self, fault: &Fault, data: &[u8]) -> ErrorMessage {
         let (kind, code) = match self.version {
             Version::V10 => return v10::error_message(fault, data),
-            Version::V13 => fault.numbers(),
+            Version::V13 => fault.numbers_of_13(),
             Version::V14 | Version::V15 => v14::numbers(fault),
         };
         // §7.4.4: errors of an experimenter name it before the request.
-        let author = if *fault == Fault::ContinuationStale { NICIRA } else { ONF };
+        let author = if matches!(fault, Fault::Bundle(_)) { ONF } else { NICIRA };
         let experimenter = if kind == EXPERIMENTER { author.to_be_bytes().to_vec() } else { Vec::new() };
         ErrorMessage { kind, code, data: [&experimenter, data].concat() }
     }

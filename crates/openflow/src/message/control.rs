@@ -4,8 +4,7 @@ use super::VERSION;
 use super::bytes::{ByteReader, Write};
 use super::fault::Fault;
 use super::packet::PortDescription;
-use super::versions::Versions;
-use fastpath_switch::Version;
+use fastpath_switch::{Version, Versions};
 
 /// OFPT_HELLO.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,8 +2,7 @@
 //! OpenFlow 1.0 are in `v10/errors.rs`, those that differ in 1.4 in `v14/errors.rs`.
 
 use super::bundle_fault::BundleFault;
-use super::versions::Versions;
-use fastpath_switch::Refusal;
+use fastpath_switch::{Refusal, Versions};
 
 /// OFPET_EXPERIMENTER.
 pub(crate) const EXPERIMENTER: u16 = 0xffff;
@@ -190,6 +189,21 @@ impl Fault {
             // NXR_STALE.
             Fault::ContinuationStale => (EXPERIMENTER, 35),
             other => other.later_numbers(),
+        }
+    }
+
+    /// Returns the numbers in OpenFlow 1.3, in which flow monitors are not of the specification: with
+    /// those that Nicira gives their faults.
+    pub(crate) const fn numbers_of_13(&self) -> (u16, u16) {
+        match self {
+            Fault::MonitorExists(_) => (EXPERIMENTER, 6),
+            Fault::MonitorBadFlags(_) => (EXPERIMENTER, 7),
+            Fault::MonitorUnknown(_) => (EXPERIMENTER, 8),
+            // NXBRC_UNENCODABLE_ERROR.
+            Fault::MonitorsFull(_) => (EXPERIMENTER, 10),
+            // OFPBRC_BAD_TABLE_ID.
+            Fault::MonitorBadTable(_) => (1, 9),
+            other => other.numbers(),
         }
     }
 

@@ -1,6 +1,13 @@
 //! Flow monitors: requests to be told of changes of flows, and the updates (OpenFlow 1.4
 //! §7.3.5.20).
+//!
+//! | version | statistics | to end a monitor, paused, resumed |
+//! |---|---|---|
+//! | 1.0 | NXST_FLOW_MONITOR | messages of Nicira |
+//! | 1.3 | those of the ONF (extension 187) | messages of the ONF |
+//! | 1.4 | OFPMP_FLOW_MONITOR | a command, events |
 
+use super::ONF;
 use super::bytes::{ByteReader, Write, measured};
 use super::fault::Fault;
 use super::flow_form::FlowForm;
@@ -47,6 +54,11 @@ pub enum FlowUpdate {
     Full(FullUpdate),
     /// The flow mod of the controller itself with this transaction id is in force.
     Abbreviated(u32),
+    /// Changes are not told from here on, except that flows go, because the controller does not
+    /// read them.
+    Paused,
+    /// All changes have been told.
+    Resumed,
 }
 
 /// A flow, and what has become of it.
@@ -69,6 +81,32 @@ pub struct FullUpdate {
 
 /// OFPFME_ABBREV.
 const ABBREVIATED: u16 = 4;
+/// OFPFME_PAUSED.
+const PAUSED: u16 = 5;
+/// OFPFME_RESUMED.
+const RESUMED: u16 = 6;
+/// NXFME_ABBREV.
+const OLD_ABBREVIATED: u16 = 3;
+/// The statistics of the ONF.
+pub(crate) const ONF_FLOW_MONITOR: u32 = 1870;
+
+/// Reads what precedes statistics of the ONF about monitors, if it is there.
+pub(crate) fn is_of_onf(r: &mut ByteReader<'_>) -> bool {
+    let mut after = *r;
+    let is_there = (after.u32(), after.u32()) == (Ok(ONF), Ok(ONF_FLOW_MONITOR));
+    if is_there {
+        *r = after;
+    }
+    is_there
+}
+
+/// How updates say a flow before OpenFlow 1.4.
+pub(crate) struct OldForm {
+    /// Reads the match, of which the length is given, and the instructions.
+    pub(crate) read: fn(ByteReader<'_>, usize) -> Result<(Match, Instructions), Fault>,
+    /// Writes them, and the length of the match at the given place.
+    pub(crate) write: fn(&mut Vec<u8>, usize, &FullUpdate),
+}
 
 impl MonitorRequest {
     pub(crate) fn read(r: &mut ByteReader<'_>) -> Result<MonitorRequest, Fault> {
@@ -88,7 +126,94 @@ impl MonitorRequest {
     }
 }
 
+impl MonitorRequest {
+    /// Reads a request of OpenFlow 1.3.
+    pub(crate) fn read_13(r: &mut ByteReader<'_>) -> Result<MonitorRequest, Fault> {
+        let (id, flags, _, out_port, table_id) = (r.u32()?, r.u16()?, r.u16()?, r.u32()?, r.u8()?);
+        r.skip(3)?;
+        let filter = FlowFilter { table_id, out_port, matching: oxm::read_match(r)?, ..FlowFilter::all() };
+        Ok(MonitorRequest { id, command: 0, flags, filter })
+    }
+
+    pub(crate) fn write_13(&self, out: &mut Vec<u8>) {
+        out.u32(self.id);
+        out.u16(self.flags);
+        let at = out.len();
+        out.u16(0);
+        out.u32(self.filter.out_port);
+        out.u8(self.filter.table_id);
+        out.zeros(3);
+        write_measured(out, at, &self.filter.matching);
+    }
+}
+
+/// Writes a match, and its length without the padding at `at`.
+pub(crate) fn write_measured(out: &mut Vec<u8>, at: usize, matching: &Match) {
+    let start = out.len();
+    oxm::write_match(out, matching);
+    let len = [out[start + 2], out[start + 3]];
+    out[at..at + 2].copy_from_slice(&len);
+}
+
 impl FlowUpdate {
+    /// Reads an update of a version before OpenFlow 1.4.
+    pub(crate) fn read_old(r: &mut ByteReader<'_>, form: &OldForm) -> Result<FlowUpdate, Fault> {
+        let mut r = measured(r)?;
+        let event = r.u16()?;
+        if event == OLD_ABBREVIATED {
+            let xid = r.u32()?;
+            r.end()?;
+            return Ok(FlowUpdate::Abbreviated(xid));
+        }
+        let (reason, priority, idle_timeout, hard_timeout) = (r.u16()?, r.u16()?, r.u16()?, r.u16()?);
+        let (match_len, table_id) = (usize::from(r.u16()?), r.u8()?);
+        r.skip(1)?;
+        let (cookie, (matching, instructions)) = (r.u64()?, (form.read)(r, match_len)?);
+        if event > OLD_ABBREVIATED {
+            return Err(Fault::BadLen);
+        }
+        let (event, reason) = (event + 1, u8::try_from(reason).map_err(|_| Fault::BadLen)?);
+        Ok(FlowUpdate::Full(FullUpdate {
+            event,
+            table_id,
+            reason,
+            idle_timeout,
+            hard_timeout,
+            priority,
+            cookie,
+            matching,
+            instructions,
+        }))
+    }
+
+    /// Writes an update of a version before OpenFlow 1.4. Flows that were there already are told as
+    /// added.
+    pub(crate) fn write_old(&self, out: &mut Vec<u8>, form: &OldForm) {
+        let start = out.len();
+        out.u16(0);
+        match self {
+            FlowUpdate::Abbreviated(xid) => {
+                out.u16(OLD_ABBREVIATED);
+                out.u32(*xid);
+            }
+            // They are messages of their own.
+            FlowUpdate::Paused | FlowUpdate::Resumed => {}
+            FlowUpdate::Full(update) => {
+                let FullUpdate { reason, priority, idle_timeout, hard_timeout, .. } = *update;
+                [update.event.saturating_sub(1), reason.into(), priority, idle_timeout, hard_timeout]
+                    .into_iter()
+                    .for_each(|number| out.u16(number));
+                let at = out.len();
+                out.u16(0);
+                out.u8(update.table_id);
+                out.u8(0);
+                out.u64(update.cookie);
+                (form.write)(out, at, update);
+            }
+        }
+        out.length(start, start);
+    }
+
     pub(crate) fn read(r: &mut ByteReader<'_>, form: &FlowForm) -> Result<FlowUpdate, Fault> {
         let mut r = measured(r)?;
         let event = r.u16()?;
@@ -96,6 +221,11 @@ impl FlowUpdate {
             let xid = r.u32()?;
             r.end()?;
             return Ok(FlowUpdate::Abbreviated(xid));
+        }
+        if matches!(event, PAUSED | RESUMED) {
+            r.skip(4)?;
+            r.end()?;
+            return Ok(if event == PAUSED { FlowUpdate::Paused } else { FlowUpdate::Resumed });
         }
         let (table_id, reason) = (r.u8()?, r.u8()?);
         let (idle_timeout, hard_timeout, priority) = (r.u16()?, r.u16()?, r.u16()?);
@@ -122,6 +252,10 @@ impl FlowUpdate {
             FlowUpdate::Abbreviated(xid) => {
                 out.u16(ABBREVIATED);
                 out.u32(*xid);
+            }
+            FlowUpdate::Paused | FlowUpdate::Resumed => {
+                out.u16(if *self == FlowUpdate::Paused { PAUSED } else { RESUMED });
+                out.u32(0);
             }
             FlowUpdate::Full(update) => {
                 out.u16(update.event);

@@ -24,6 +24,7 @@ mod fault;
 mod flow_form;
 pub mod flow_update;
 mod modify;
+mod monitor_message;
 mod multipart;
 mod nicira;
 mod nx_action;
@@ -36,17 +37,17 @@ mod oxm;
 mod packet;
 mod pages;
 mod table;
-pub mod table_config;
 mod v10;
 mod v14;
 mod v15;
-mod versions;
 
 pub(crate) use bundle::{BundleMessage, BundleStep, ONF, bundle_reply};
 pub use bundle_fault::BundleFault;
 pub use codec::Codec;
 pub(crate) use codec::{has_port, write_items};
 pub use control::{Async, AsyncMask, Config, ErrorMessage, Features, Hello, Role, RoleMessage, RoleStatus};
+pub use fastpath_switch::table_config::{self, TableConfig, TableMod, TableStatus, Vacancy};
+pub use fastpath_switch::{ParseVersionsError, Versions};
 pub use fault::Fault;
 pub use flow_update::{FlowUpdate, FullUpdate, MonitorRequest};
 pub use modify::{NO_BUFFER, PortMod};
@@ -58,9 +59,7 @@ pub use nicira::{FlowFormat, Nicira, PacketInFormat};
 pub use packet::{FlowRemoved, PacketIn, PacketOut, PortDescription, PortStatus};
 pub use pages::Pages;
 pub use table::{For, Property, TableFeatures};
-pub use table_config::{TableConfig, TableMod, TableStatus, Vacancy};
 pub(crate) use v10::ACTIONS as ACTIONS_10;
-pub use versions::{ParseVersionsError, Versions};
 
 use bytes::{ByteReader, Write};
 use fastpath_switch::{FlowMod, GroupMod, MeterMod};
@@ -256,6 +255,14 @@ fn read_common(header: &Header, mut r: ByteReader<'_>) -> Result<Message, Fault>
         3 => Message::EchoReply(r.rest().to_vec()),
         4 => {
             let experimenter = r.u32()?;
+            if matches!(experimenter, NICIRA | ONF) {
+                let mut after = r;
+                if let Ok(kind) = after.u32()
+                    && let Some(message) = monitor_message::read(experimenter, kind, after)?
+                {
+                    return Ok(message);
+                }
+            }
             if experimenter == NICIRA {
                 return match r.u32()? {
                     nx_packet_in::PACKET_IN2 => Ok(Message::PacketIn(nx_packet_in::read(r)?)),
@@ -338,15 +345,11 @@ impl Message {
                 out.u32(*config);
             }
             Message::MultipartRequest { flags, request } => {
-                out.u16(request.number());
-                out.u16(*flags);
-                out.u32(0);
+                pages::write_head_13(out, request.number(), *flags);
                 request.write(out);
             }
             Message::MultipartReply { flags, reply } => {
-                out.u16(reply.number());
-                out.u16(*flags);
-                out.u32(0);
+                pages::write_head_13(out, reply.number(), *flags);
                 reply.write(out);
             }
             Message::QueueGetConfigRequest { port } => {

@@ -2,11 +2,11 @@
 //!
 //! A reply that does not fit one message is sent as several messages: see `pages.rs`.
 
-use super::action::{FLOWS, read_buckets, write_buckets};
+use super::action::{FLOWS, UPDATES, read_buckets, write_buckets};
 use super::bytes::{ByteReader, Write, measured};
 use super::fault::Fault;
 use super::flow_form::FlowForm;
-use super::flow_update::{FlowUpdate, MonitorRequest};
+use super::flow_update::{self, FlowUpdate, MonitorRequest};
 use super::modify::{group_kind, read_bands, write_band};
 use super::nx_bits::NICIRA;
 use super::oxm;
@@ -23,10 +23,14 @@ pub const MORE: u16 = 1;
 
 /// OFPMP_EXPERIMENTER; in OpenFlow 1.0 OFPST_VENDOR.
 pub(crate) const VENDOR: u16 = 0xffff;
+/// OFPMP_FLOW_MONITOR.
+pub(crate) const FLOW_MONITOR: u16 = 16;
 /// NXST_FLOW: flows as Nicira describes them in OpenFlow 1.0.
 pub(crate) const NXST_FLOW: u32 = 0;
 /// NXST_AGGREGATE.
 pub(crate) const NXST_AGGREGATE: u32 = 1;
+/// NXST_FLOW_MONITOR.
+pub(crate) const NXST_FLOW_MONITOR: u32 = 2;
 
 /// A multipart request.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -58,7 +62,7 @@ pub enum Request {
         port: u32,
         queue: u32,
     },
-    /// OpenFlow 1.4.
+    /// In OpenFlow 1.0 a message of Nicira, in 1.3 one of the ONF.
     FlowMonitor(Vec<MonitorRequest>),
     /// The counters of flows alone. OpenFlow 1.5.
     FlowStats(FlowFilter),
@@ -98,7 +102,7 @@ pub enum Reply {
     TableDesc(Vec<TableConfig>),
     /// OpenFlow 1.4.
     QueueDesc(Vec<PacketQueue>),
-    /// OpenFlow 1.4.
+    /// In OpenFlow 1.0 a message of Nicira, in 1.3 one of the ONF.
     FlowMonitor(Vec<FlowUpdate>),
     /// Flows with their counters, without timeouts, cookies and instructions. OpenFlow 1.5.
     FlowStats(Vec<FlowStats>),
@@ -282,7 +286,7 @@ impl Request {
             Request::PortDesc(_) => 13,
             Request::TableDesc => 14,
             Request::QueueDesc { .. } => 15,
-            Request::FlowMonitor(_) => 16,
+            Request::FlowMonitor(_) => FLOW_MONITOR,
             Request::FlowStats(_) => 17,
             Request::NxFlow(_) | Request::NxAggregate(_) | Request::Experimenter { .. } => VENDOR,
         }
@@ -304,7 +308,10 @@ impl Request {
             11 => Request::MeterFeatures,
             12 => Request::TableFeatures(table::read(&mut r)?),
             13 => Request::PortDesc(port::ANY),
-            0xffff => {
+            VENDOR if flow_update::is_of_onf(&mut r) => {
+                Request::FlowMonitor(items(&mut r, MonitorRequest::read_13)?)
+            }
+            VENDOR => {
                 Request::Experimenter { experimenter: r.u32()?, kind: r.u32()?, data: r.rest().to_vec() }
             }
             _ => return Err(Fault::BadMultipart(kind)),
@@ -323,8 +330,8 @@ impl Request {
             | Request::NxAggregate(_)
             | Request::TableDesc
             | Request::QueueDesc { .. }
-            | Request::FlowMonitor(_)
             | Request::FlowStats(_) => panic!("OpenFlow 1.3 has no such request: {self:?}"),
+            Request::FlowMonitor(requests) => requests.iter().for_each(|one| one.write_13(out)),
             Request::Flow(filter) | Request::Aggregate(filter) => write_filter(out, filter),
             Request::PortStats(number)
             | Request::Group(number)
@@ -400,7 +407,7 @@ impl Reply {
             Reply::PortDesc(_) => 13,
             Reply::TableDesc(_) => 14,
             Reply::QueueDesc(_) => 15,
-            Reply::FlowMonitor(_) => 16,
+            Reply::FlowMonitor(_) => FLOW_MONITOR,
             Reply::FlowStats(_) => 17,
             Reply::NxFlow(_) | Reply::NxAggregate { .. } | Reply::Experimenter { .. } => VENDOR,
         }
@@ -436,7 +443,10 @@ impl Reply {
             11 => Reply::MeterFeatures(MeterFeatures::read(&mut r)?),
             12 => Reply::TableFeatures(table::read(&mut r)?),
             13 => Reply::PortDesc(items(&mut r, read_port)?),
-            0xffff => Reply::Experimenter { experimenter: r.u32()?, kind: r.u32()?, data: r.rest().to_vec() },
+            VENDOR if flow_update::is_of_onf(&mut r) => {
+                Reply::FlowMonitor(items(&mut r, |r| FlowUpdate::read_old(r, &UPDATES))?)
+            }
+            VENDOR => Reply::Experimenter { experimenter: r.u32()?, kind: r.u32()?, data: r.rest().to_vec() },
             _ => return Err(Fault::BadMultipart(kind)),
         };
         r.end()?;
@@ -448,6 +458,7 @@ impl Reply {
         match self {
             Reply::NxFlow(_) => Some(NXST_FLOW),
             Reply::NxAggregate { .. } => Some(NXST_AGGREGATE),
+            Reply::FlowMonitor(_) => Some(NXST_FLOW_MONITOR),
             _ => None,
         }
     }
@@ -462,7 +473,6 @@ impl Reply {
             | Reply::NxAggregate { .. }
             | Reply::TableDesc(_)
             | Reply::QueueDesc(_)
-            | Reply::FlowMonitor(_)
             | Reply::FlowStats(_) => panic!("OpenFlow 1.3 has no replies of type {}", self.number()),
             Reply::Desc(desc) => {
                 let texts = [&desc.manufacturer, &desc.hardware, &desc.software];
@@ -470,6 +480,7 @@ impl Reply {
                 out.text(&desc.serial, 32);
                 out.text(&desc.datapath, 256);
             }
+            Reply::FlowMonitor(updates) => updates.iter().for_each(|one| one.write_old(out, &UPDATES)),
             Reply::Flow(flows) => flows.iter().for_each(|flow| flow.write(out, &FLOWS)),
             Reply::Aggregate { counters, flows } => {
                 write_counters(out, counters);

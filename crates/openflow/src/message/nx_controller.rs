@@ -28,12 +28,9 @@ const NO_METER: u32 = 0;
 /// Bytes of the head of a property.
 const HEAD_LEN: usize = 4;
 
-const REASONS: [PacketInReason; 3] =
-    [PacketInReason::NoMatch, PacketInReason::Action, PacketInReason::InvalidTtl];
-
 /// Returns the reason of a number.
 pub(super) fn reason(number: u8) -> Result<PacketInReason, Fault> {
-    REASONS.get(usize::from(number)).copied().ok_or(Fault::ActionBadArgument)
+    PacketInReason::ALL.get(usize::from(number)).copied().ok_or(Fault::ActionBadArgument)
 }
 
 /// Reads NXAST_CONTROLLER2, after the subtype.

@@ -2,12 +2,25 @@
 //! items.
 
 use super::bytes::Write;
-use super::multipart::{MORE, NXST_FLOW, VENDOR, write_nicira};
-use super::{HEADER_LEN, v10};
+use super::flow_update::ONF_FLOW_MONITOR;
+use super::multipart::{FLOW_MONITOR, MORE, NXST_FLOW, NXST_FLOW_MONITOR, VENDOR, write_nicira};
+use super::{HEADER_LEN, ONF, v10};
 use fastpath_switch::Version;
 
 /// OFPT_MULTIPART_REPLY.
 const REPLY: u8 = 19;
+
+/// Writes type and flags, and what precedes statistics of the ONF in OpenFlow 1.3.
+pub(crate) fn write_head_13(out: &mut Vec<u8>, number: u16, flags: u16) {
+    let is_monitor = number == FLOW_MONITOR;
+    out.u16(if is_monitor { VENDOR } else { number });
+    out.u16(flags);
+    out.u32(0);
+    if is_monitor {
+        out.u32(ONF);
+        out.u32(ONF_FLOW_MONITOR);
+    }
+}
 
 /// The messages of one reply, split between items.
 #[derive(Debug)]
@@ -30,7 +43,12 @@ impl Pages {
 
     /// Begins a reply of type `kind` at the end of `out`.
     pub fn begin(version: Version, out: &mut Vec<u8>, kind: u16, xid: u32) -> Pages {
-        Pages::begin_message(version, out, kind, None, xid)
+        match (version, kind) {
+            (Version::V10, FLOW_MONITOR) => {
+                Pages::begin_message(version, out, VENDOR, Some(NXST_FLOW_MONITOR), xid)
+            }
+            _ => Pages::begin_message(version, out, kind, None, xid),
+        }
     }
 
     /// Begins a reply of NXST_FLOW, in OpenFlow 1.0.
@@ -53,10 +71,10 @@ impl Pages {
         });
         out.u16(0);
         out.u32(xid);
-        out.u16(kind);
-        out.u16(0);
-        if version != Version::V10 {
-            out.u32(0);
+        match version {
+            Version::V10 => out.u32(u32::from(kind) << 16),
+            Version::V13 => write_head_13(out, kind, 0),
+            Version::V14 | Version::V15 => out.u64(u64::from(kind) << 48),
         }
         if let Some(subtype) = subtype {
             write_nicira(out, subtype);

@@ -42,6 +42,11 @@ fn number(fault: &Fault) -> Number {
         Fault::AdditionToCookies => return Nicira(1, 256),
         // NXR_STALE.
         Fault::ContinuationStale => return Nicira(1, 534),
+        // NXBRC_FM_DUPLICATE_ID, _BAD_FLAGS, _BAD_ID.
+        Fault::MonitorExists(_) => return Nicira(1, 517),
+        Fault::MonitorBadFlags(_) => return Nicira(1, 518),
+        Fault::MonitorUnknown(_) => return Nicira(1, 519),
+        Fault::MonitorBadTable(_) => return Nicira(1, 512),
         _ => {}
     }
     // By the numbers of OpenFlow 1.3.

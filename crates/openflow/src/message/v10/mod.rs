@@ -175,12 +175,13 @@ pub(crate) fn write_body(message: &Message, out: &mut Vec<u8>, forms: Forms) {
         }
         Message::PortMod(request) => port::write_mod(out, request),
         Message::MultipartRequest { flags, request } => {
-            out.u16(request.number());
+            let is_monitor = matches!(request, Request::FlowMonitor(_));
+            out.u16(if is_monitor { multipart::VENDOR } else { request.number() });
             out.u16(*flags);
             statistics::write_request(out, request);
         }
         Message::MultipartReply { flags, reply } => {
-            out.u16(reply.number());
+            out.u16(if reply.nicira_subtype().is_some() { multipart::VENDOR } else { reply.number() });
             out.u16(*flags);
             if let Some(subtype) = reply.nicira_subtype() {
                 write_nicira(out, subtype);

@@ -1,4 +1,5 @@
-//! Statistics of Nicira: NXST_FLOW and NXST_AGGREGATE, with `nx_match` in the place of `ofp_match`.
+//! Statistics of Nicira: NXST_FLOW, NXST_AGGREGATE and NXST_FLOW_MONITOR, with `nx_match` in the
+//! place of `ofp_match`.
 //!
 //! ```text
 //!  type 0xffff │ flags │ NICIRA │ NXST_ │ 4 zeros │ request, or items of the reply
@@ -9,9 +10,10 @@
 use super::{action, nx_match, port_number};
 use crate::message::bytes::{ByteReader, Write, measured};
 use crate::message::fault::Fault;
+use crate::message::flow_update::{FlowUpdate, MonitorRequest, OldForm};
 use crate::message::multipart::{
-    FlowStats, NXST_AGGREGATE, NXST_FLOW, NxFlowStats, Reply, Request, items, read_counters, write_counters,
-    write_nicira,
+    FlowStats, NXST_AGGREGATE, NXST_FLOW, NXST_FLOW_MONITOR, NxFlowStats, Reply, Request, items,
+    read_counters, write_counters, write_nicira,
 };
 use crate::message::nx_bits::NICIRA;
 use crate::message::packet::{read_age, write_age};
@@ -28,13 +30,53 @@ fn read_kind(mut r: ByteReader<'_>) -> Option<(u32, ByteReader<'_>)> {
 /// Reads a request for statistics of Nicira; `None` if it is one to another author.
 pub(super) fn read_request(r: ByteReader<'_>) -> Result<Option<Request>, Fault> {
     let Some((kind, mut r)) = read_kind(r) else { return Ok(None) };
-    if !matches!(kind, NXST_FLOW | NXST_AGGREGATE) {
+    if !matches!(kind, NXST_FLOW | NXST_AGGREGATE | NXST_FLOW_MONITOR) {
         return Err(Fault::BadSubtype(kind));
     }
     r.skip(4)?;
+    if kind == NXST_FLOW_MONITOR {
+        return Ok(Some(Request::FlowMonitor(items(&mut r, read_monitor)?)));
+    }
     let filter = read_filter(&mut r)?;
     r.end()?;
     Ok(Some(if kind == NXST_FLOW { Request::NxFlow(filter) } else { Request::NxAggregate(filter) }))
+}
+
+/// How updates of monitored flows say a flow.
+pub(super) const UPDATES: OldForm = OldForm {
+    read: |mut r, match_len| {
+        let matching = nx_match::read_matching(&mut r, match_len)?;
+        let instructions = Instructions::apply(action::read(r, &matching)?);
+        Ok((matching, instructions))
+    },
+    write: |out, at, update| {
+        nx_match::write(out, at, &update.matching);
+        action::write(out, &update.instructions.apply);
+    },
+};
+
+fn read_monitor(r: &mut ByteReader<'_>) -> Result<MonitorRequest, Fault> {
+    let (id, flags, out_port, match_len, table_id) =
+        (r.u32()?, r.u16()?, port_number::read(r)?, usize::from(r.u16()?), r.u8()?);
+    r.skip(5)?;
+    let matching = nx_match::read_matching(r, match_len)?;
+    let filter = FlowFilter { table_id, out_port, matching, ..FlowFilter::all() };
+    Ok(MonitorRequest { id, command: 0, flags, filter })
+}
+
+/// Writes monitors after the type and flags of all statistics.
+pub(super) fn write_monitors(out: &mut Vec<u8>, requests: &[MonitorRequest]) {
+    write_nicira(out, NXST_FLOW_MONITOR);
+    for MonitorRequest { id, flags, filter, .. } in requests {
+        out.u32(*id);
+        out.u16(*flags);
+        port_number::write(out, filter.out_port);
+        let at = out.len();
+        out.u16(0);
+        out.u8(filter.table_id);
+        out.zeros(5);
+        nx_match::write(out, at, &filter.matching);
+    }
 }
 
 /// Writes a request after the type and flags of all statistics.
@@ -61,6 +103,7 @@ pub(super) fn read_reply(r: ByteReader<'_>) -> Result<Option<Reply>, Fault> {
     r.skip(4)?;
     let reply = match kind {
         NXST_FLOW => Reply::NxFlow(items(&mut r, read_flow)?),
+        NXST_FLOW_MONITOR => Reply::FlowMonitor(items(&mut r, |r| FlowUpdate::read_old(r, &UPDATES))?),
         NXST_AGGREGATE => {
             let (counters, flows) = (read_counters(&mut r)?, r.u32()?);
             r.skip(4)?;

@@ -50,6 +50,7 @@ pub(crate) fn write_request(out: &mut Vec<u8>, request: &Request) {
     match request {
         Request::Desc | Request::Table | Request::PortDesc(_) => {}
         Request::Flow(filter) | Request::Aggregate(filter) => write_filter(out, filter),
+        Request::FlowMonitor(requests) => nx_statistics::write_monitors(out, requests),
         Request::NxFlow(filter) => nx_statistics::write_request(out, NXST_FLOW, filter),
         Request::NxAggregate(filter) => nx_statistics::write_request(out, NXST_AGGREGATE, filter),
         Request::PortStats(port) => {
@@ -111,6 +112,9 @@ pub(crate) fn write_reply(out: &mut Vec<u8>, reply: &Reply) {
         Reply::PortStats(ports) => ports.iter().for_each(|port| write_port(out, port)),
         Reply::Queue(queues) => queues.iter().for_each(|queue| write_queue(out, queue)),
         Reply::PortDesc(ports) => ports.iter().for_each(|one| port::write(out, one)),
+        Reply::FlowMonitor(updates) => {
+            updates.iter().for_each(|one| one.write_old(out, &nx_statistics::UPDATES));
+        }
         Reply::NxFlow(flows) => flows.iter().for_each(|flow| nx_statistics::write_flow(out, flow)),
         Reply::NxAggregate { counters, flows } => {
             Reply::Aggregate { counters: *counters, flows: *flows }.write(out);

@@ -4,14 +4,14 @@
 //! Controllers are told when less room is free than one threshold, then when more is free than the
 //! other, and so on.
 
-use crate::message::{TableConfig, Vacancy, table_config};
-use fastpath_switch::Switch;
+use crate::switch::Switch;
+use crate::table_config::{self, TableConfig, Vacancy};
 use std::collections::BTreeMap;
 
 /// The bits of a table's configuration that a controller may set.
-pub(super) const CAPABILITIES: u32 = table_config::EVICTION | table_config::VACANCY_EVENTS;
+pub const CAPABILITIES: u32 = table_config::EVICTION | table_config::VACANCY_EVENTS;
 /// Flows are evicted by their importance and what is left of their life (OFPTMPEF_).
-pub(super) const EVICTION_FLAGS: u32 = 0b110;
+pub const EVICTION_FLAGS: u32 = 0b110;
 /// OFPTR_VACANCY_DOWN.
 const DOWN: u8 = 3;
 /// OFPTR_VACANCY_UP.
@@ -19,7 +19,7 @@ const UP: u8 = 4;
 
 /// The tables of which controllers want vacancy events.
 #[derive(Debug, Default)]
-pub(super) struct Fullness {
+pub struct Fullness {
     watched: BTreeMap<u8, Watch>,
 }
 
@@ -33,7 +33,7 @@ struct Watch {
 
 impl Fullness {
     /// Returns the configuration of a table.
-    pub(super) fn config(&self, switch: &Switch, table_id: u8) -> TableConfig {
+    pub fn config(&self, switch: &Switch, table_id: u8) -> TableConfig {
         let evicts = switch.tables()[usize::from(table_id)].evicts();
         let watch = self.watched.get(&table_id);
         let vacancy =
@@ -48,12 +48,12 @@ impl Fullness {
     }
 
     /// Returns whether controllers want the events of no table.
-    pub(super) fn watches_none(&self) -> bool {
+    pub fn watches_none(&self) -> bool {
         self.watched.is_empty()
     }
 
     /// Begins to watch a table, with thresholds that stay as they were unless they are given.
-    pub(super) fn watch(&mut self, switch: &Switch, table_id: u8, thresholds: Option<Vacancy>) {
+    pub fn watch(&mut self, switch: &Switch, table_id: u8, thresholds: Option<Vacancy>) {
         let before = self.watched.get(&table_id).map_or((0, 0), |watch| (watch.down, watch.up));
         let (down, up) = thresholds.map_or(before, |vacancy| (vacancy.down, vacancy.up));
         let is_low = vacancy(switch, table_id) < down;
@@ -61,12 +61,12 @@ impl Fullness {
     }
 
     /// Ends to watch a table.
-    pub(super) fn ignore(&mut self, table_id: u8) {
+    pub fn ignore(&mut self, table_id: u8) {
         self.watched.remove(&table_id);
     }
 
     /// Returns the events that the tables as they are now have caused.
-    pub(super) fn events(&mut self, switch: &Switch) -> Vec<(u8, u8)> {
+    pub fn events(&mut self, switch: &Switch) -> Vec<(u8, u8)> {
         let mut events = Vec::new();
         for (table_id, watch) in &mut self.watched {
             let free = vacancy(switch, *table_id);

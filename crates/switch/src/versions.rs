@@ -1,6 +1,6 @@
 //! The versions of OpenFlow that a connection may use.
 
-use fastpath_switch::Version;
+use crate::version::Version;
 use std::fmt;
 use std::str::FromStr;
 
@@ -38,7 +38,7 @@ impl Versions {
     }
 
     /// Returns a bit for each version, as in a hello.
-    pub(crate) fn bitmap(self) -> u32 {
+    pub fn bitmap(self) -> u32 {
         self.bitmap
     }
 }
