@@ -411,7 +411,7 @@ fn a_controller_that_reads_learns_of_every_removed_flow_next_to_one_that_does_no
     controller.say(&flow(FlowMod::delete_all()));
     controller.say(&Message::BarrierRequest);
     let (mut seen, mut barriers) = (std::collections::BTreeSet::new(), 0);
-    while seen.len() < count as usize {
+    while seen.len() < count as usize || barriers == 0 {
         match controller.hear() {
             Message::FlowRemoved(removed) => {
                 let station = removed.matching.field(Field::EthDst).unwrap().value;

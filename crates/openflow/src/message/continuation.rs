@@ -10,7 +10,7 @@ use super::action::{
 use super::bytes::{ByteReader, Write};
 use super::fault::Fault;
 use fastpath_switch::connections::{CtState, FlowTuple};
-use fastpath_switch::continuation::{Continuation, FlowName, Step};
+use fastpath_switch::continuation::{Continuation, FlowName, PausedStep};
 use fastpath_switch::extension::Extension;
 use fastpath_switch::key::{ConnectionFields, PipelineFields, TunnelOptions};
 use fastpath_switch::{Action, ActionSet};
@@ -70,7 +70,7 @@ fn write(out: &mut Vec<u8>, fields: &PipelineFields, continuation: &Continuation
     [src_port, dst_port].into_iter().for_each(|port| out.u16(port));
     [protocol, is_v6.into()].into_iter().for_each(|byte| out.u8(byte));
     measured(out, |out| write_actions(out, set));
-    for Step { flow: FlowName { table_id, cookie, is_miss }, rest } in steps {
+    for PausedStep { flow: FlowName { table_id, cookie, is_miss }, rest } in steps {
         out.u8(*table_id);
         out.u8((*is_miss).into());
         out.u64(*cookie);
@@ -98,7 +98,7 @@ fn read(mut r: ByteReader<'_>) -> Result<(PipelineFields, Continuation), Fault> 
     while !r.is_empty() {
         let (table_id, is_miss, cookie) = (r.u8()?, r.u8()? != 0, r.u64()?);
         let rest = read_instructions_by(read_actions, part(&mut r)?)?;
-        steps.push(Step { flow: FlowName { table_id, cookie, is_miss }, rest });
+        steps.push(PausedStep { flow: FlowName { table_id, cookie, is_miss }, rest });
     }
     Ok((fields, Continuation { queue, stack, translated, set, steps }))
 }

@@ -192,8 +192,8 @@ impl Fault {
         }
     }
 
-    /// Returns the numbers in OpenFlow 1.3, in which flow monitors are not of the specification: with
-    /// those that Nicira gives their faults.
+    /// Returns the numbers in OpenFlow 1.3. Its specification has no flow monitors: their faults
+    /// have numbers of Nicira.
     pub(crate) const fn numbers_of_13(&self) -> (u16, u16) {
         match self {
             Fault::MonitorExists(_) => (EXPERIMENTER, 6),

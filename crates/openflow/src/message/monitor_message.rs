@@ -1,6 +1,6 @@
 //! Messages about flow monitors before OpenFlow 1.4, which has statistics in their place: to end a
-//! monitor, and that updates are paused or resumed. In OpenFlow 1.0 they are of Nicira, in 1.3 of the
-//! ONF.
+//! monitor, and that updates are paused or resumed. In OpenFlow 1.0 they are of Nicira, in 1.3 of
+//! the ONF.
 
 use super::bytes::{ByteReader, Write};
 use super::fault::Fault;

@@ -15,8 +15,8 @@ pub struct PacketIn {
     pub buffer_id: u32,
     /// Length of the whole frame.
     pub total_len: u16,
-    /// OFPR_: 0 no match, 1 action, 2 invalid TTL; since OpenFlow 1.4 also 3 action set, 4 group and 5
-    /// packet-out.
+    /// OFPR_: 0 no match, 1 action, 2 invalid TTL; since OpenFlow 1.4 also 3 action set, 4 group
+    /// and 5 packet-out.
     pub reason: u8,
     /// The table that sent it.
     pub table_id: u8,

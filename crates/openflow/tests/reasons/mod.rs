@@ -1,7 +1,8 @@
 //! Why packets are sent to controllers, in each version.
 
-use crate::common::{Harness, Peer};
+use crate::common::Peer;
 use crate::frame;
+use crate::later::harness;
 use fastpath_openflow::message::{Async, AsyncMask, Message, NO_BUFFER, Nicira, PacketOut};
 use fastpath_switch::group::BUCKET_UNNUMBERED;
 use fastpath_switch::{
@@ -20,7 +21,7 @@ fn reason(peer: &mut Peer) -> u8 {
 fn packet_ins_say_what_sent_them_as_the_version_can() {
     let up = || Action::output(port::CONTROLLER);
     for (version, wanted) in [(Version::V13, [1, 1, 1, 1, 0]), (Version::V14, [1, 3, 4, 5, 0])] {
-        let harness = Harness::new();
+        let harness = harness();
         let mut peer = harness.stranger();
         peer.greet_in(version);
         let bucket = Bucket {
@@ -63,7 +64,7 @@ fn packet_ins_say_what_sent_them_as_the_version_can() {
 
 #[test]
 fn masks_of_nicira_leave_those_that_they_do_not_name() {
-    let harness = Harness::new();
+    let harness = harness();
     let mut peer = harness.stranger();
     peer.greet_in(Version::V14);
     peer.say(&Message::ChangeAsync(vec![AsyncMask { message: 5, is_of_slaves: false, mask: 2 }]));

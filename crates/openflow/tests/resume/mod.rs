@@ -1,7 +1,8 @@
 //! Packets that are paused for a controller, and go on when it resumes them.
 
-use crate::common::{Harness, Peer, until};
+use crate::common::{Peer, until};
 use crate::frame;
+use crate::later::harness;
 use crate::v10::ofctl::{Ends, with_ofctl_of};
 use fastpath_openflow::message::{Message, NO_BUFFER, Nicira, PacketIn, PacketInFormat};
 use fastpath_switch::extension::{Bits, Controller, Extension};
@@ -24,7 +25,7 @@ fn ovs_ofctl_resumes_packets_that_pause_in_resubmits_and_clones_and_twice() {
     ];
     let options: &[&[&str]] = &[&["-O", "OpenFlow10"], &["-O", "OpenFlow13"], &["-O", "OpenFlow15"]];
     let name = "ovs_ofctl_resumes_packets_that_pause_in_resubmits_and_clones_and_twice";
-    with_ofctl_of(name, options, Harness::new, |ofctl| {
+    with_ofctl_of(name, options, harness, |ofctl| {
         rules.iter().for_each(|rule| drop(ofctl.run("add-flow", &[rule])));
         let mut monitor = ofctl.command("monitor", &["resume", "--unixctl=none"]);
         let _monitor = Ends(monitor.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts"));
@@ -50,7 +51,7 @@ fn paused(peer: &mut Peer) -> PacketIn {
 #[test]
 fn a_controller_may_change_a_paused_packet_but_not_what_is_left_to_do() {
     for version in [Version::V10, Version::V13, Version::V14] {
-        let harness = Harness::new();
+        let harness = harness();
         let mut peer = harness.stranger();
         peer.greet_in(version);
         peer.say(&Message::Nicira(Nicira::SetPacketInFormat(PacketInFormat::Nxt2)));

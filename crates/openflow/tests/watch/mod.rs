@@ -2,13 +2,14 @@
 //! Open vSwitch 3.1; and the order of updates and of other replies.
 
 use crate::common::{Harness, Peer};
+use crate::later::harness;
 use crate::v10::ofctl::{Ends, Ofctl, with_ofctl_of};
 use crate::wire;
 use fastpath_openflow::message::flow_update::monitor_flags as flags;
 use fastpath_openflow::message::{FlowUpdate, Message, MonitorRequest, NO_BUFFER, Reply, Request};
 use fastpath_switch::{Action, FlowCommand, FlowFilter, FlowMod, Instructions, Version};
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -118,14 +119,20 @@ const PRINTED: [(&str, &[&str]); 4] = [
 /// Starts a monitor; returns the lines that it prints.
 fn monitor(ofctl: &Ofctl<'_>, watched: &str) -> (Ends, mpsc::Receiver<String>) {
     let mut command = ofctl.command("monitor", &[watched, "--unixctl=none"]);
-    let mut child = Ends(command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts"));
-    let printed = BufReader::new(child.0.stderr.take().expect("a pipe")).lines();
+    let mut child = Ends(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts"));
+    // The reply to the request is printed there, what follows here.
+    let replies: Box<dyn Read + Send> = Box::new(child.0.stdout.take().expect("a pipe"));
+    let events: Box<dyn Read + Send> = Box::new(child.0.stderr.take().expect("a pipe"));
     let (sender, lines) = mpsc::channel();
-    std::thread::spawn(move || {
-        for line in printed.map_while(Result::ok) {
-            let _ = sender.send(line);
-        }
-    });
+    for printed in [replies, events] {
+        let sender = sender.clone();
+        std::thread::spawn(move || {
+            let lines = BufReader::new(printed).lines().map_while(Result::ok);
+            for line in lines.filter(|line| !line.contains("OFPT_ECHO")) {
+                let _ = sender.send(line);
+            }
+        });
+    }
     (child, lines)
 }
 
@@ -190,7 +197,7 @@ fn updates_come_before_the_reply_to_a_barrier_and_own_requests_are_told_once() {
     // The errors of a monitor that is there already, and of one that is not.
     let errors = [((0xb0c2, 0), (0xb0c2, 0)), ((0xffff, 6), (0xffff, 8)), ((16, 1), (16, 3))];
     for (version, (exists, unknown)) in [Version::V10, Version::V13, Version::V14].into_iter().zip(errors) {
-        let harness = Harness::new();
+        let harness = harness();
         let mut peer = harness.stranger();
         peer.greet_in(version);
         peer.say(&request(1, flags::ADD | flags::REMOVED));
@@ -251,7 +258,7 @@ impl View {
 #[test]
 fn a_controller_that_does_not_read_is_told_that_updates_pause_and_then_of_what_has_changed() {
     for version in [Version::V13, Version::V14] {
-        let harness = Harness::new();
+        let harness = harness();
         let (mut watcher, mut other) = (harness.stranger(), harness.controller());
         watcher.greet_in(version);
         let all = flags::INITIAL | flags::ADD | flags::REMOVED | flags::MODIFY | flags::INSTRUCTIONS;

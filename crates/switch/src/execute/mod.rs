@@ -15,6 +15,7 @@
 //! [`Executor::credit`], the same counters.
 
 pub(crate) mod effects;
+mod pause;
 pub(crate) mod perform;
 
 pub use effects::{Effects, Ending, FloodScope, Packet, PacketInRequest, output};

@@ -1,3 +1,5 @@
+//! The features of tables.
+
 use super::*;
 
 #[test]

@@ -1,3 +1,5 @@
+//! Keys and certificates.
+
 use super::*;
 
 fn files(name: &str) -> TlsFiles {

@@ -1,3 +1,5 @@
+//! Continuations as bytes.
+
 use super::*;
 use fastpath_switch::{Instructions, port};
 
@@ -14,7 +16,7 @@ fn what_is_left_to_do_survives_and_nothing_that_is_changed_is_taken() {
         stack: vec![u128::MAX, 2],
         translated: (4, CtState::NEW),
         set: vec![Action::PopVlan, Action::output(1)],
-        steps: vec![Step { flow, rest }, Step::default()],
+        steps: vec![PausedStep { flow, rest }, PausedStep::default()],
     };
     let original = FlowTuple { src: 1, dst: 2, src_port: 3, dst_port: 4, protocol: 17, is_v6: true };
     let connection = ConnectionFields { state: CtState::NEW, zone: 5, mark: 6, label: 7, original };

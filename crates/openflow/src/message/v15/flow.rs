@@ -7,8 +7,11 @@ use crate::message::fault::Fault;
 use crate::message::multipart::FlowStats;
 use crate::message::oxm;
 use crate::message::packet::FlowRemoved;
-use fastpath_switch::Instructions;
+use fastpath_switch::{Instructions, Match, nxm};
 use fastpath_units::Duration;
+
+/// OFPXMT_OFB_ACTSET_OUTPUT.
+const ACTSET_OUTPUT: u8 = 43;
 
 /// Reads a flow of OFPMP_FLOW_DESC.
 pub(crate) fn read(r: &mut ByteReader<'_>) -> Result<FlowStats, Fault> {
@@ -44,10 +47,27 @@ pub(crate) fn write(out: &mut Vec<u8>, flow: &FlowStats) {
         .into_iter()
         .for_each(|number| out.u16(number));
     out.u64(flow.cookie);
-    oxm::write_match(out, &flow.matching);
+    write_match(out, &flow.matching);
     oxs::write(out, &statistics(flow));
     (FLOWS.write)(out, &flow.instructions);
     out.length(start, start);
+}
+
+/// Writes a match. The output of the action set has a number of OpenFlow 1.5 itself, which earlier
+/// versions have from the ONF as an experimenter.
+fn write_match(out: &mut Vec<u8>, matching: &Match) {
+    let start = out.len();
+    out.u16(1);
+    out.u16(0);
+    for one in matching.fields() {
+        let own = nxm::by_number(nxm::OXM_OF, ACTSET_OUTPUT).filter(|named| named.bits.field == one.field);
+        match own {
+            Some(named) => oxm::write_named(out, named, one.value, one.mask),
+            None => oxm::write_list(out, std::iter::once(one)),
+        }
+    }
+    out.length(start, start + 2);
+    out.pad(start);
 }
 
 fn statistics(flow: &FlowStats) -> Statistics {
@@ -86,7 +106,7 @@ pub(crate) fn write_stats(out: &mut Vec<u8>, flow: &FlowStats) {
     out.u8(flow.table_id);
     out.u8(0);
     out.u16(flow.priority);
-    oxm::write_match(out, &flow.matching);
+    write_match(out, &flow.matching);
     oxs::write(out, &statistics(flow));
     out.length(start, start);
 }
@@ -115,7 +135,7 @@ pub(crate) fn write_removed(out: &mut Vec<u8>, flow: &FlowRemoved) {
     out.u8(flow.reason);
     [flow.priority, flow.idle_timeout, flow.hard_timeout].into_iter().for_each(|number| out.u16(number));
     out.u64(flow.cookie);
-    oxm::write_match(out, &flow.matching);
+    write_match(out, &flow.matching);
     let counters = fastpath_switch::Counters { packets: flow.packets, bytes: flow.bytes };
     oxs::write(out, &Statistics { age: Some(flow.age), counters, ..Statistics::default() });
 }

@@ -3,8 +3,8 @@
 
 use crate::message::tests::Draw;
 use crate::message::{
-    AsyncMask, Codec, Fault, HEADER_LEN, Message, NO_BUFFER, PacketOut, Reply, Request, RoleStatus,
-    TableConfig, TableFeatures, TableMod, TableStatus, Vacancy,
+    AsyncMask, Codec, Fault, FlowStats, HEADER_LEN, Message, NO_BUFFER, PacketOut, Reply, Request,
+    RoleStatus, TableConfig, TableFeatures, TableMod, TableStatus, Vacancy,
 };
 use fastpath_switch::extension::{Bits, Extension};
 use fastpath_switch::group::BUCKET_LAST;
@@ -155,6 +155,30 @@ fn a_flow_of_15_has_masks_copies_and_meters_among_its_actions() {
     assert_eq!(of(&[0, 6, 0, 8, 0, 0, 0, 3]), (3, 0), "the meter instruction");
     let trigger = [&[0, 7, 0, 16, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0][..]].concat();
     assert_eq!(of(&trigger), (3, 1), "stat trigger");
+}
+
+#[test]
+fn the_output_of_the_action_set_has_its_number_of_15_in_15_only() {
+    let matching = Match::new(&[FieldMatch::exact(Field::ActsetOutput, 5)]).unwrap();
+    let stats = |d: &mut Draw| match d.message() {
+        Message::MultipartReply { reply: Reply::Flow(mut flows), .. } => flows.pop(),
+        _ => None,
+    };
+    let mut draw = Draw(Rng::new(1));
+    let flow = (0..10_000).find_map(|_| stats(&mut draw)).expect("one of many");
+    let flow = FlowStats { matching, importance: 0, ..flow };
+    let message = Message::MultipartReply { flags: 0, reply: Reply::Flow(vec![flow]) };
+    let bytes = VERSIONS.map(|version| encoded(version, &message));
+    let has = |bytes: &[u8], wanted: &[u8]| bytes.windows(wanted.len()).any(|part| part == wanted);
+    let numbers: [&[u8]; 2] = [&[0xff, 0xff, 0x56, 8, 0x4f, 0x4e, 0x46, 0], &[0x80, 0, 0x56, 4, 0, 0, 0, 5]];
+    assert!(has(&bytes[0], numbers[0]) && !has(&bytes[0], numbers[1]));
+    assert!(has(&bytes[1], numbers[1]) && !has(&bytes[1], numbers[0]));
+    let Message::MultipartReply { reply: Reply::Flow(read), .. } =
+        Codec::new(Version::V15).decode(&bytes[1]).unwrap().1
+    else {
+        panic!("another message")
+    };
+    assert_eq!(read[0].matching.field(Field::ActsetOutput).unwrap().value, 5);
 }
 
 #[test]
