@@ -2,7 +2,7 @@
 //! tables, the publication of each flow to the workers, and the builder of lookup structures beside
 //! it, as in a running switch.
 //!
-//! `cargo bench -p fastpath-engine --bench learn`
+//! `cargo bench -p fastpath --bench learn`
 //!
 //! - `new`: every frame comes from another station, and adds a flow.
 //! - `limit`: as `new`, with a limit that counts the flows of the cookie.
