@@ -92,10 +92,6 @@ fn read(mut r: ByteReader<'_>) -> Result<(PipelineFields, Continuation), Fault> 
     let connection = ConnectionFields { state, zone, mark, label, original };
     let tunnel_options = TunnelOptions::from_words(words);
     let fields = PipelineFields { connection, tunnel_options, ..PipelineFields::default() };
-    let mut part = |r: &mut ByteReader<'_>| {
-        let len = r.u32()? as usize;
-        r.take(len).map(|bytes| ByteReader::new(bytes, Fault::ContinuationStale))
-    };
     let set = read_actions(part(&mut r)?)?;
     let set = ActionSet::of(&set).all().cloned().collect();
     let mut steps = Vec::new();
@@ -105,6 +101,12 @@ fn read(mut r: ByteReader<'_>) -> Result<(PipelineFields, Continuation), Fault> 
         steps.push(Step { flow: FlowName { table_id, cookie, is_miss }, rest });
     }
     Ok((fields, Continuation { queue, stack, translated, set, steps }))
+}
+
+/// Returns a reader of bytes behind their number.
+fn part<'a>(r: &mut ByteReader<'a>) -> Result<ByteReader<'a>, Fault> {
+    let len = r.u32()? as usize;
+    r.part(len, Fault::ContinuationStale)
 }
 
 /// Writes bytes behind their number.
