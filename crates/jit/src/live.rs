@@ -82,7 +82,7 @@ pub struct Live {
     groups: LiveGroups,
     cookies: Arc<[CookieCounts]>,
     meters: BTreeMap<u32, LiveMeter>,
-    /// The tables with so many changes that further ones should wait for the job in progress.
+    /// The tables with more changes than [`BEHIND`] and twice those [`tolerated`].
     far: BTreeSet<u8>,
     /// The changes since the start of the job in progress, by table, for the tables that it builds.
     since: Option<BTreeMap<u8, Since>>,

@@ -201,7 +201,8 @@ pub struct Controller {
     pub reason: PacketInReason,
     /// The number of the controllers that it is for; 0 for those that have not chosen one.
     pub id: u16,
-    /// At most [`USERDATA_MAX`](crate::limits::USERDATA_MAX) bytes for the controller, which only NXT_PACKET_IN2 has.
+    /// At most [`USERDATA_MAX`](crate::limits::USERDATA_MAX) bytes for the controller, which only
+    /// NXT_PACKET_IN2 has.
     pub userdata: Vec<u8>,
     /// The meter that lets it pass; one that does not exist lets all pass.
     pub meter: Option<u32>,

@@ -14,7 +14,7 @@ pub trait FlowsOfCookies {
     /// Returns how many flows have a cookie, without those that are hidden.
     fn count(&self, cookie: u64) -> usize;
 
-    /// Returns whether there is a flow of this rank with this cookie that is no clause of a
+    /// Returns whether there is a flow of this rank with this cookie that is not a clause of a
     /// conjunction.
     fn has(&self, rank: &Rank, cookie: u64) -> bool;
 }

@@ -392,8 +392,8 @@ impl Switch {
         }
     }
 
-    /// Adds counts of a group and of each of its buckets, made elsewhere while it had this identity.
-    /// They are lost if the group was removed, as those of a bucket that was replaced.
+    /// Adds counts of a group and of each of its buckets, made elsewhere while it had this
+    /// identity. They are lost if the group was removed, as those of a bucket that was replaced.
     pub fn credit_group(&mut self, id: u32, of: &GroupIdentity, counted: Counters, buckets: &[Counters]) {
         let Some(group) = self.groups.get_mut(&id).filter(|group| group.identity.group == of.group) else {
             return;

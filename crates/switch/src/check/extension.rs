@@ -90,9 +90,7 @@ pub(super) fn check(
         Extension::CheckLen { to, .. } if to.width != 1 => Err(Refusal::ActionBadArgument(to.width.into())),
         Extension::CheckLen { to, .. } => known.check_written(*to),
         Extension::Ct(ct) => check_ct(targets, ct, known),
-        Extension::Controller(Controller { userdata, .. }) if userdata.len() > USERDATA_MAX => {
-            Err(Refusal::UserdataTooLong(userdata.len()))
-        }
+        Extension::Controller(controller) => check_controller(controller),
         Extension::FinTimeout { .. } => known.check_present(Field::TcpSrc),
         Extension::Resubmit { is_original: true, .. } => known.check_present(Field::IpProto),
         Extension::Resubmit { .. }
@@ -102,9 +100,13 @@ pub(super) fn check(
         | Extension::Note(_)
         | Extension::Sample { .. }
         | Extension::Exit
-        | Extension::Controller(_)
         | Extension::PopQueue => Ok(()),
     }
+}
+
+fn check_controller(Controller { userdata, .. }: &Controller) -> Result<(), Refusal> {
+    let len = userdata.len();
+    if len > USERDATA_MAX { Err(Refusal::UserdataTooLong(len)) } else { Ok(()) }
 }
 
 fn check_meter(targets: &Targets<'_>, id: u32) -> Result<(), Refusal> {

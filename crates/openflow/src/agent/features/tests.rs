@@ -1,4 +1,4 @@
-//! The features of tables.
+//! The features of tables and requests for them.
 
 use super::*;
 
