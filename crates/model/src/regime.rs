@@ -8,9 +8,10 @@
 //! encapsulation each frame has some more bytes on the wire: rows that only this explains are at
 //! the line rate at three frame sizes, or at two where other rows or the author name the line.
 //! Fewer are a hint. A row up to 2 % below it is at the line rate too if more cores bring it there
-//! and hardly any more packets. *Packet rate*: more cores do not forward more packets, or applications of
-//! different cost forward the same number of packets on the same number of cores. A table may have
-//! several such caps. A cap of each queue of a NIC is one cap times the number of queues.
+//! and hardly any more packets. *Packet rate*: more cores do not forward more packets, or
+//! applications of different cost forward the same number of packets on the same number of cores. A
+//! table may have several such caps. A cap of each queue of a NIC is one cap times the number of
+//! queues.
 
 use crate::column_unit::{ColumnUnit, Dimension};
 use crate::fcs::{Fcs, FrameSize};
