@@ -32,7 +32,7 @@ pub use capacity::{
 pub use fastpath_measure::Effort;
 pub use prediction::{
     PredictionError, PredictionFigure, PredictionOptions, RestrictedPlatform, predict, predict_families,
-    predict_from_records, prediction_remarks,
+    predict_from_records, predict_published, prediction_remarks,
 };
 pub use registered::{
     RegisteredComparison, RegisteredError, RegisteredPrediction, RegisteredResult, RegisteredVerdict,

@@ -10,11 +10,13 @@ use crate::fit::prepared::Prepared;
 use crate::fit::{self, Explanation, Fit, FitError, FitOptions, fit_prepared};
 use crate::model::ModelError;
 use crate::predict::{PredictError, PredictionQuery, Transfer, predict};
+pub use crate::table::SPREAD;
 use crate::table::Table;
 use crate::terms::Term;
+use fastpath_units::Rng;
 use fastpath_units::stats::{median, quantile, sorted};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
 
 /// One in this many rows is the least that half of a checkerboard may have.
@@ -23,8 +25,6 @@ const LEAST_SHARE: usize = 4;
 pub const MEDIAN_PCT: f64 = 1.0;
 /// Acceptance criterion: 95 % of the points err by at most this, %.
 pub const P95_PCT: f64 = 5.0;
-/// Column with the difference in percent between repeated measurements of each point.
-pub const SPREAD: &str = "spread_pct";
 
 /// The errors of the predictions, and the verdict.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
@@ -209,19 +209,49 @@ fn is_good(median_pct: f64, p95_pct: f64) -> bool {
     median_pct <= MEDIAN_PCT && p95_pct <= P95_PCT
 }
 
+/// Which points are fitted; the others are predicted. All measurements of a point are on one side.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Halves {
+    /// Every other square of the grid.
+    Checkerboard,
+    /// Half of the points, drawn with this seed.
+    Drawn(u64),
+    /// The points where this column is at most this value: the others are extrapolated.
+    UpTo(String, f64),
+}
+
 /// Fits one half of a grid and checks the fit against the other half. Capped rows are in neither
 /// half.
 ///
 /// # Errors
 /// As [`fit`](crate::fit::fit) and [`check`].
 pub fn half(table: &Table, y: &str, terms: &str, options: &FitOptions) -> Result<(Fit, Check), CheckError> {
+    half_by(table, y, terms, options, &Halves::Checkerboard)
+}
+
+/// Fits the points that `by` selects and checks the fit against the others. Capped rows are in
+/// neither part.
+///
+/// # Errors
+/// As [`fit`](crate::fit::fit) and [`check`].
+pub fn half_by(
+    table: &Table,
+    y: &str,
+    terms: &str,
+    options: &FitOptions,
+    by: &Halves,
+) -> Result<(Fit, Check), CheckError> {
     let explanation = Explanation::parse(terms, table)?;
     let y: Term = fit::quote(y, table).parse().map_err(FitError::from)?;
     let columns = explanation.columns();
     // Caps are looked for in the whole table, because half of it shows less of them.
     let points = Prepared::for_fit(table, y, &columns, options)?;
     let fit_half = |points: &Prepared| {
-        let [fitted, tested] = halves(&points.table, &columns)?;
+        let [fitted, tested] = match by {
+            Halves::Checkerboard => halves(&points.table, &columns)?,
+            Halves::Drawn(seed) => drawn(&points.table, &columns, *seed)?,
+            Halves::UpTo(column, most) => up_to(&points.table, column, *most)?,
+        };
         let found = fit_prepared(&points.keep(&fitted), &explanation, options)?;
         Ok((found, points.keep(&tested), points.table.len()))
     };
@@ -264,6 +294,32 @@ fn halves(table: &Table, columns: &[&str]) -> Result<[Vec<usize>; 2], FitError> 
     Ok(by(&|row| points.partition_point(|point| *point < &places[row])))
 }
 
+/// Draws half of the points of a table.
+fn drawn(table: &Table, columns: &[&str], seed: u64) -> Result<[Vec<usize>; 2], FitError> {
+    for column in columns {
+        table.texts(column)?;
+    }
+    let groups = table.groups(&|name| columns.contains(&name));
+    let mut points: Vec<usize> = groups.clone();
+    points.sort_unstable();
+    points.dedup();
+    let mut rng = Rng::new(seed);
+    for i in (1..points.len()).rev() {
+        points.swap(i, rng.below(i as u64 + 1) as usize);
+    }
+    let fitted: BTreeSet<usize> = points[..points.len().div_ceil(2)].iter().copied().collect();
+    Ok([true, false].map(|is_fitted| {
+        (0..table.len()).filter(|&row| fitted.contains(&groups[row]) == is_fitted).collect()
+    }))
+}
+
+/// Separates the rows where `column` is at most `most` from the others.
+fn up_to(table: &Table, column: &str, most: f64) -> Result<[Vec<usize>; 2], FitError> {
+    let values = table.numbers(column)?;
+    Ok([true, false]
+        .map(|is_fitted| (0..table.len()).filter(|&row| (values[row] <= most) == is_fitted).collect()))
+}
+
 /// Returns how well the points of a table repeat.
 fn repeat(table: &Table, columns: &[(&str, Vec<f64>)], measured: &[f64]) -> Option<Repeat> {
     let differences: Vec<f64> = match table.numbers_if_any(SPREAD) {
@@ -297,7 +353,6 @@ mod tests {
     use crate::fit::{Regimes, fit};
     use crate::platform::{Platform, ScoreKind};
     use crate::testing::normal;
-    use fastpath_units::Rng;
 
     #[test]
     fn half_of_a_grid_predicts_the_other_half() {

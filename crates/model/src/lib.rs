@@ -73,6 +73,7 @@ pub mod output;
 pub mod platform;
 pub mod predict;
 pub mod publications;
+pub mod published;
 pub mod queueing;
 pub mod regime;
 pub mod scaling;

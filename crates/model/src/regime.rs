@@ -7,13 +7,15 @@
 //! to four ports of a standard Ethernet speed, at two frame sizes or in three rows at least. With
 //! encapsulation each frame has some more bytes on the wire: rows that only this explains are at
 //! the line rate at three frame sizes, or at two where other rows or the author name the line.
-//! Fewer are a hint. *Packet rate*: more cores do not forward more packets, or applications of
-//! different cost forward the same number of packets on the same number of cores. A table may have
-//! several such caps. A cap of each queue of a NIC is one cap times the number of queues.
+//! Fewer are a hint. A row up to 2 % below it is at the line rate too if more cores bring it there
+//! and hardly any more packets. *Packet rate*: more cores do not forward more packets, or
+//! applications of different cost forward the same number of packets on the same number of cores. A
+//! table may have several such caps. A cap of each queue of a NIC is one cap times the number of
+//! queues.
 
 use crate::column_unit::{ColumnUnit, Dimension};
 use crate::fcs::{Fcs, FrameSize};
-use crate::table::{Table, TableError};
+use crate::table::{SPREAD, Table, TableError};
 use crate::terms::{Shape, Term};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,6 +37,8 @@ const ENCAPSULATIONS: [(&str, f64); 9] = [
 const LINE_TOLERANCE: f64 = 0.002;
 /// Tolerance where one frame size alone shows an encapsulation: chance is near otherwise.
 const LINE_EXACT: f64 = 0.0005;
+/// How far below the line rate rows are that more cores bring to it.
+const SATURATED_TOLERANCE: f64 = 0.02;
 const CAP_TOLERANCE: f64 = 0.03;
 /// Rates of different applications within this share of each other are one cap.
 const SHARED_TOLERANCE: f64 = 0.002;
@@ -161,23 +165,26 @@ pub fn split(table: &Table, y: &Term, hints: &CapHints) -> Result<Option<Split>,
     if hints.overhead_bytes == 0.0 {
         encapsulated(&rates, &lines, &hints.line_bps, &mut limit, &mut notes);
     }
-    packet_caps(table, rate_column, &rates, hints, &mut limit, &mut notes)?;
+    packet_caps(table, rate_column, &rates, &lines, hints, &mut limit, &mut notes)?;
     let note = (!notes.is_empty()).then(|| notes.join("; "));
     Ok(Some(Split { limits: limit, note }))
 }
 
-/// Finds the packet rates at which the rows that are free so far stop.
+/// Finds the rows that stop short of a line rate, and the packet rates at which the rows that are
+/// free so far stop.
 fn packet_caps(
     table: &Table,
     rate_column: &str,
     rates: &[f64],
+    lines: &[Option<f64>],
     hints: &CapHints,
     limit: &mut [Option<(Limit, f64)>],
     notes: &mut Vec<String>,
 ) -> Result<(), TableError> {
     let Some(cores_column) = hints.cores.clone().or_else(|| guess_cores(table)) else { return Ok(()) };
     let cores = table.numbers_if_any(&cores_column)?;
-    let groups = table.groups(&|name| name != rate_column && !is_cores(name));
+    let groups = table.groups(&|name| name != rate_column && name != SPREAD && !is_cores(name));
+    saturated(&groups, rates, &cores, lines, limit);
     let queues = match table.names().iter().find(|name| is_queues(name)) {
         Some(name) => table.numbers_if_any(name)?,
         None => Vec::new(),
@@ -205,6 +212,37 @@ fn packet_caps(
         }
     }
     Ok(())
+}
+
+/// Adds the rows that stop just short of a line rate: more cores bring them to it and hardly any
+/// more packets. A generator or a NIC leaves small gaps, so that a few cores fill the line less
+/// exactly than many.
+fn saturated(
+    groups: &[usize],
+    rates: &[f64],
+    cores: &[Option<f64>],
+    lines: &[Option<f64>],
+    limit: &mut [Option<(Limit, f64)>],
+) {
+    let mut by_group: BTreeMap<usize, Vec<(f64, usize)>> = BTreeMap::new();
+    for (row, cores) in cores.iter().enumerate() {
+        by_group.entry(groups[row]).or_default().extend(cores.map(|cores| (cores, row)));
+    }
+    for mut rows in by_group.into_values() {
+        rows.sort_by(|a, b| b.0.total_cmp(&a.0).then(rates[b.1].total_cmp(&rates[a.1])));
+        for pair in rows.windows(2) {
+            let ((many, fast), (few, slow)) = (pair[0], pair[1]);
+            let (Some((Limit::LineRate, line)), None, Some(bytes)) = (limit[fast], limit[slow], lines[slow])
+            else {
+                continue;
+            };
+            let is_near = rates[slow] * 8.0 * bytes >= line * (1.0 - SATURATED_TOLERANCE);
+            let gain = rates[fast] / rates[slow] - 1.0;
+            if is_near && gain < PLATEAU_GAIN * (many / few - 1.0) {
+                limit[slow] = Some((Limit::LineRate, line));
+            }
+        }
+    }
 }
 
 /// Returns the packet rate of each queue at which more cores stop helping, and the rows at that
@@ -448,6 +486,23 @@ mod tests {
         found.map_or(Vec::new(), |s| {
             s.regimes(&table).into_iter().map(|r| (r.limit, r.rate, r.points)).collect()
         })
+    }
+
+    #[test]
+    fn rows_that_more_cores_bring_to_the_line_are_at_the_line() {
+        // 2.5 Mpps for each core behind 10 Gbit/s, which few cores fill to 99 %.
+        let mut text = "frame_bytes,cores,pps,spread_pct\n".to_owned();
+        for bytes in [64u32, 128, 256] {
+            let line = 10e9 / 8.0 / f64::from(bytes + 20);
+            for cores in 1..=10u32 {
+                let share = if f64::from(cores) * 2.5e6 > 1.5 * line { 0.9995 } else { 0.99 };
+                let rate = (f64::from(cores) * 2.5e6).min(share * line);
+                text += &format!("{bytes},{cores},{rate},0.{cores}\n");
+            }
+        }
+        let found = regimes(&text, "cores/pps");
+        // 14.88, 8.45 and 4.53 Mpps: 5, 3 and 1 rows are below them.
+        assert_eq!(found, [(Limit::Cpu, None, 9), (Limit::LineRate, Some(10e9), 21)]);
     }
 
     #[test]

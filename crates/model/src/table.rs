@@ -16,6 +16,9 @@ pub const ROWS_MAX: usize = 1_000_000;
 /// tables use it.
 pub const IMIX_MEAN_BYTES: f64 = (7.0 * 64.0 + 4.0 * 570.0 + 1518.0) / 12.0;
 
+/// Column with the difference in percent between repeated measurements of each point.
+pub const SPREAD: &str = "spread_pct";
+
 /// Measurements by column. Each row keeps the line it came from, for error texts.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Table {

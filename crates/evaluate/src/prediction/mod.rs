@@ -14,7 +14,8 @@
 //!
 //! Read first: this file, then `rounds.rs` (measures) and `platform.rs` (reads what was measured).
 //! Costs of known shape show the same of many shapes and sizes of samples
-//! (`fastpath_model::families`): how often intervals hold, and how wide they are.
+//! (`fastpath_model::families`): how often intervals hold, and how wide they are; and so do
+//! measurements that others published (`fastpath_model::published`).
 
 mod forecast;
 mod platform;
@@ -25,6 +26,7 @@ use fastpath_model::check::{Check, CheckError, CheckVerdict, MEDIAN_PCT, P95_PCT
 use fastpath_model::families::{COVERED, FamilyFigure, families};
 use fastpath_model::fit::{FitError, FitOptions, Weighting, fit};
 use fastpath_model::predict::{RECORD_SD, TRANSFER_SD, Transfer};
+use fastpath_model::published::{ALL, COVERED_OF_SET, ERROR_MAX_PCT, PublishedFigure, SILENT_MAX, published};
 use fastpath_model::table::TableError;
 use fastpath_record::ObservationError;
 use platform::MeasuredPlatform;
@@ -40,6 +42,8 @@ const DRIFT_MAX_PCT: f64 = 5.0;
 const TERMS: &str = "const,p,h";
 /// Samples of each family and size: quick, and full.
 const FAMILY_SAMPLES: [u64; 2] = [10, 40];
+/// Random halves of each series of published measurements: quick, and full.
+const PUBLISHED_DRAWS: [u64; 2] = [4, 20];
 /// The seed of the samples.
 const FAMILY_SEED: u64 = 1;
 /// The terms fitted to half of the grid.
@@ -209,6 +213,47 @@ pub fn predict_families(effort: Effort) -> Result<Vec<PredictionFigure>, Predict
     Ok(families(FAMILY_SAMPLES[effort as usize], FAMILY_SEED)?.into_iter().map(figure).collect())
 }
 
+/// Returns two figures for each published set of measurements and each way to divide it: how often
+/// the intervals hold where a law is seen, and how many fits miss without a refusal or a warning.
+/// Nothing is measured.
+///
+/// # Errors
+/// [`PredictionError::Fit`].
+pub fn predict_published(effort: Effort) -> Result<Vec<PredictionFigure>, PredictionError> {
+    let all = published(PUBLISHED_DRAWS[effort as usize], FAMILY_SEED)?;
+    Ok(all.iter().flat_map(of_published).collect())
+}
+
+fn of_published(found: &PublishedFigure) -> Vec<PredictionFigure> {
+    let PublishedFigure { set, part, fits, refused, warned, silent, check } = found;
+    let percent = |count: usize| format!("{:.0} %", 100.0 * count as f64 / *fits as f64);
+    let silent = *silent as f64 / *fits as f64;
+    let figure = |id: &str, quantity: String, asked: f64, ours: f64, pass: bool| PredictionFigure {
+        id: format!("published/{}/{part}/{id}", set.replace(' ', "-")),
+        quantity: format!("{set}, {part}: {quantity}"),
+        asked,
+        ours,
+        pass,
+        noisy: false,
+        fixed: None,
+        drift_pct: None,
+        check: *check,
+    };
+    let words = format!(
+        "share of {fits} fits that err by more than {ERROR_MAX_PCT} % unannounced ({} refused, {} warned)",
+        percent(*refused),
+        percent(*warned)
+    );
+    let mut figures = vec![figure("silent", words, SILENT_MAX, silent, found.is_announced())];
+    if part == "half" && found.sees_law() {
+        let words = "share of other points in the interval".to_owned();
+        let asked = if set == ALL { COVERED } else { COVERED_OF_SET };
+        let holds = check.verdict == CheckVerdict::Holds;
+        figures.push(figure("covered", words, asked[0], check.covered, holds));
+    }
+    figures
+}
+
 /// Explains the figures: the widths assumed, and what `noisy` means where a figure is.
 pub fn prediction_remarks(figures: &[PredictionFigure]) -> Vec<String> {
     let mut remarks = vec![format!(
@@ -219,6 +264,14 @@ pub fn prediction_remarks(figures: &[PredictionFigure]) -> Vec<String> {
     if figures.iter().any(|figure| figure.fixed.is_some()) {
         remarks.push(format!(
             "fixed: what a fit by {TERMS} gives; chosen terms are {TERMS_HALF}; of families {:.0} to {:.0} % must be covered",
+            100.0 * COVERED[0],
+            100.0 * COVERED[1]
+        ));
+    }
+    if figures.iter().any(|figure| figure.id.starts_with("published/")) {
+        remarks.push(format!(
+            "published: half of the points, drawn at random, predicts the other half; beyond: few cores predict more, with a warning; \
+             where a law is seen, {:.0} to {:.0} % of all sets together must be covered, with a median error of {ERROR_MAX_PCT} %",
             100.0 * COVERED[0],
             100.0 * COVERED[1]
         ));

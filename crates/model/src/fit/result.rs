@@ -21,6 +21,11 @@ const POOR_MEDIAN_PCT: f64 = 50.0;
 /// A fit is poor if it explains less than half of the variance and a residual is above this, %.
 const POOR_MAX_PCT: f64 = 100.0;
 
+/// How the warning about a law that is not seen begins.
+const NO_LAW: &str = "no law";
+/// Points predict each other within this median error, %, where a law of these terms holds.
+const LAW_MAX_PCT: f64 = 5.0;
+
 /// A fitted model and everything needed to judge it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Fit {
@@ -166,7 +171,7 @@ impl Fit {
     pub(crate) fn annotate(&mut self, notes: &[String], caps: Caps) {
         self.warnings.splice(0..0, notes.iter().cloned().chain(caps.note));
         self.regimes = caps.regimes;
-        self.warnings.retain(|warning| !warning.starts_with(POOR));
+        self.warnings.retain(|warning| !warning.starts_with(POOR) && !warning.starts_with(NO_LAW));
         if self.is_poor() {
             let Residuals { max_pct, .. } = self.residuals;
             let warning = format!(
@@ -174,7 +179,19 @@ impl Fit {
                 100.0 * self.r2.clamp(0.0, 1.0)
             );
             self.warnings.insert(0, warning);
+        } else if self.sees_no_law() {
+            let warning = format!(
+                "{NO_LAW}: half of the points, left out one by one, are predicted with an error above {:.0} %; more columns or fewer points may show a law",
+                self.loo_median_pct
+            );
+            self.warnings.insert(0, warning);
         }
+    }
+
+    /// Returns whether the other points predict a point badly: with a median error above
+    /// 5 %.
+    pub fn sees_no_law(&self) -> bool {
+        self.loo_median_pct > LAW_MAX_PCT
     }
 
     /// Returns whether the terms do not explain y: half of the points or more are off by over 50 %,

@@ -20,6 +20,7 @@ use super::result::Fit;
 use super::solve::solve_uncapped;
 use crate::dist::t_quantile;
 use crate::linear;
+use crate::model::Range;
 use crate::regime::is_frame;
 use crate::terms::{Term, Terms, split};
 use std::collections::BTreeSet;
@@ -41,6 +42,10 @@ const CHANCE_MAX: f64 = 0.05;
 const GAIN_MIN: f64 = 0.01;
 /// Fewest points per term.
 const POINTS_PER_TERM: usize = 2;
+/// Fewest points per term that remains, where there are more terms than twice those that were asked
+/// for. With fewer points, terms follow precise points of a cost that no term has, and leave no
+/// error to see: the intervals are too narrow.
+const POINTS_PER_TERM_LEFT: usize = 3;
 /// Most terms of a choice. The cost of a packet has fewer.
 const TERMS_MAX: usize = 16;
 /// A shape that inflates the variance of a coefficient more than this is not tried: the points do
@@ -89,8 +94,24 @@ pub(super) fn fit_chosen(
         Some(factor) => format!("the intervals are {factor:.2} times as wide to include the choice"),
         None => "the intervals do not include the choice, because there are too few points".to_owned(),
     };
+    for name in names.iter().filter(|name| !found.terms.columns().contains(name.as_str())) {
+        let values = range_of(&prepared.keep(&rows), name)?;
+        found.warnings.push(format!(
+            "no term of `{name}` was chosen among its values {} … {}: others may cost more or less",
+            values.low, values.high
+        ));
+    }
     found.warnings.push(format!("terms chosen among {tried} by the errors at points left out: {included}"));
     Ok(found)
+}
+
+/// Returns the range of a column.
+fn range_of(points: &Prepared, name: &str) -> Result<Range, FitError> {
+    let values = points.table.numbers(name)?;
+    Ok(Range {
+        low: values.iter().copied().fold(f64::INFINITY, f64::min),
+        high: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+    })
 }
 
 /// Returns by how much intervals must be wider to include the choice of terms, 1 at least.
@@ -223,13 +244,15 @@ impl Choice {
             chosen.push(best);
         }
         // Then drop those that chance may explain: shapes first, then the columns themselves.
+        let most = (self.y.len() / POINTS_PER_TERM_LEFT).max(2 * self.plain.len());
         let least_of = |chosen: &[&Candidate], from: usize| {
             let freedom = (self.y.len() - chosen.len()) as f64;
             let chance = t_quantile(1.0 - CHANCE_MAX / 2.0 / tried as f64, freedom);
             let now = self.left_out(chosen)?;
             let losses = (from..chosen.len()).filter_map(|i| {
                 let left = self.left_out(&[&chosen[..i], &chosen[i + 1..]].concat())?.error;
-                (now.t[i] < chance || left * (1.0 - GAIN_MIN) <= now.error).then_some((left, i))
+                let is_chance = now.t[i] < chance || left * (1.0 - GAIN_MIN) <= now.error;
+                (is_chance || chosen.len() > most).then_some((left, i))
             });
             losses.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, i)| i)
         };

@@ -1,5 +1,5 @@
-//! Switch ASICs, a SmartNIC, Ice Lake servers and the router of Spalink et al. compared with what is
-//! published of them. `xeon-8380-e810` has no check: no packet rate of it was found.
+//! Switch ASICs, a SmartNIC, Ice Lake servers and the router of Spalink et al. compared with what
+//! is published of them. `xeon-8380-e810` has no check: no packet rate of it was found.
 
 use super::check::{Effort, Kind, ValidationCheck, check, go, line_rate, shipped};
 use crate::machine::Machine;

@@ -7,7 +7,7 @@ use crate::view;
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 use fastpath_evaluate::{
-    PredictionOptions, RestrictedPlatform, predict, predict_families, predict_from_records,
+    PredictionOptions, RestrictedPlatform, predict, predict_families, predict_from_records, predict_published,
 };
 use fastpath_measure::Slowdown;
 use std::path::PathBuf;
@@ -43,6 +43,9 @@ pub(super) struct PredictionCommand {
     /// Measure nothing: show only how well costs of known shapes are predicted.
     #[arg(long, conflicts_with_all = ["input", "output", "build", "platform", "slowdown"])]
     families: bool,
+    /// Measure nothing: show how well a part of published measurements predicts the rest.
+    #[arg(long, conflicts_with_all = ["input", "output", "build", "platform", "slowdown", "families"])]
+    published: bool,
     /// Print one JSON object instead of text.
     #[arg(long)]
     json: bool,
@@ -60,6 +63,7 @@ impl PredictionCommand {
     pub(super) fn run(self) -> anyhow::Result<Answer> {
         let slowdown = Slowdown::new(self.slowdown)?;
         let mut figures = match &self.input {
+            _ if self.published => predict_published(effort(self.quick))?,
             _ if self.families => Vec::new(),
             Some(directory) => predict_from_records(directory)?,
             None => {
@@ -81,7 +85,9 @@ impl PredictionCommand {
                 figures
             }
         };
-        figures.extend(predict_families(effort(self.quick))?);
+        if !self.published {
+            figures.extend(predict_families(effort(self.quick))?);
+        }
         let answer = tell(&figures, self.json, view::prediction(&figures))?;
         let missed = figures.iter().any(|f| !f.pass && !f.noisy);
         let noisy = figures.iter().any(|f| f.noisy);
