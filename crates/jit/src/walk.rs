@@ -8,9 +8,10 @@
 
 use crate::cells::{PortCell, TableCell, add};
 use crate::port_table::flags;
-use crate::program::{Choice, GroupView, Program};
-use fastpath_plan::{Rule, RuleNumber};
+use crate::program::{Choice, GroupView, Program, TableData};
+use fastpath_plan::{Rule, RuleNumber, TablePlan};
 use fastpath_switch::connections::{PacketView, TrackRequest, Tracked};
+use fastpath_switch::continuation::FlowName;
 use fastpath_switch::edit;
 use fastpath_switch::execute::{Effects, Ending, FloodScope, Packet, PacketInRequest, perform};
 use fastpath_switch::extension::{DEPTH_MAX, RESUBMITS_MAX};
@@ -19,10 +20,12 @@ use fastpath_switch::group;
 use fastpath_switch::meter::MeterResult;
 use fastpath_switch::normal::ForwardingDecision;
 use fastpath_switch::outcome::{DropReason, Learned, OUTCOMES_MAX, PacketIn, PacketInReason, has_room_for};
-use fastpath_switch::{Action, ActionSet, Bridging, FlowMod, Instructions, Key, PacketOutcome, Rank, port};
+use fastpath_switch::{
+    Action, ActionSet, Bridging, CookieCounts, FlowMod, FlowsOfCookies, Instructions, Key, PacketOutcome,
+    Rank, port,
+};
 use fastpath_units::Time;
 use fastpath_wire::Headers;
-use std::collections::BTreeMap;
 use std::mem;
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::ops::Range;
@@ -54,6 +57,22 @@ pub(crate) struct Walk<'a> {
     pub(crate) resubmits: &'a mut usize,
 }
 
+/// The flows of a table, for limits of `learn`.
+struct PlannedFlows<'a> {
+    plan: &'a TablePlan,
+    cookies: &'a CookieCounts,
+}
+
+impl FlowsOfCookies for PlannedFlows<'_> {
+    fn count(&self, cookie: u64) -> usize {
+        self.cookies.of(cookie)
+    }
+
+    fn has(&self, rank: &Rank, cookie: u64) -> bool {
+        self.plan.rule_of(rank).is_some_and(|rule| rule.cookie == cookie)
+    }
+}
+
 impl Walk<'_> {
     /// Returns the rule that the packet is at.
     pub(crate) fn rule(&self) -> Option<&Rule> {
@@ -71,8 +90,9 @@ impl Walk<'_> {
     /// Executes the pipeline from the rule that the packet is at to the end.
     pub(crate) fn rest(&mut self, packet: &mut Packet) {
         let end = self.tables(packet);
-        if end.is_continue() || packet.ending == Ending::Exit {
-            self.finish(packet);
+        self.conclude(packet, end);
+        if (end.is_continue() || packet.ending == Ending::Exit) && self.outcomes.is_empty() {
+            self.drop(DropReason::NoOutput);
         }
     }
 
@@ -92,11 +112,50 @@ impl Walk<'_> {
 
     /// Executes the action set.
     pub(crate) fn finish(&mut self, packet: &mut Packet) {
-        let set = mem::take(&mut self.set);
-        let _ = set.in_order().try_for_each(|action| perform(action, packet, self));
-        self.set = set;
+        self.conclude(packet, Continue(()));
         if self.outcomes.is_empty() {
             self.drop(DropReason::NoOutput);
+        }
+    }
+
+    /// Executes the action set of a packet whose actions have ended, or sends it to the controllers
+    /// that resume it.
+    fn conclude(&mut self, packet: &mut Packet, end: ControlFlow<()>) {
+        if end.is_continue() || packet.ending == Ending::Exit {
+            let actions: Vec<Action> = mem::take(&mut self.set).in_order().cloned().collect();
+            let _ = self.apply(packet, &actions, None);
+            self.set.clear();
+        }
+        if let Some(packet_in) = packet.take_paused(&self.set) {
+            self.report(packet_in);
+        }
+    }
+
+    /// Executes a list of actions in order, after which other instructions may follow.
+    fn apply(
+        &mut self,
+        packet: &mut Packet,
+        actions: &[Action],
+        after: Option<&Instructions>,
+    ) -> ControlFlow<()> {
+        for (place, action) in (1..).zip(actions) {
+            if perform(action, packet, self).is_break() {
+                packet.keep_rest(self.flow_name(), &actions[place..], after);
+                return Break(());
+            }
+        }
+        Continue(())
+    }
+
+    /// Sends a packet-in.
+    fn report(&mut self, packet_in: PacketIn) {
+        let (_, bits) = self.program.ports.get(packet_in.context.in_port);
+        // §7.2.1: the bit suppresses the packet-ins of table misses only.
+        if packet_in.reason == PacketInReason::NoMatch && bits & flags::NO_PACKET_IN != 0 {
+            return self.drop(DropReason::NoPacketIn);
+        }
+        if self.has_room() {
+            self.outcomes.push(PacketOutcome::Controller(Box::new(packet_in)));
         }
     }
 
@@ -132,7 +191,7 @@ impl Walk<'_> {
     /// §5.9: executes the instructions of a rule except goto.
     fn execute(&mut self, packet: &mut Packet, instructions: &Instructions) -> ControlFlow<()> {
         self.meter(packet, instructions.meter)?;
-        instructions.apply.iter().try_for_each(|action| perform(action, packet, self))?;
+        self.apply(packet, &instructions.apply, Some(instructions))?;
         write(&mut self.set, instructions);
         packet.context.actset_output = self.set.output();
         if let Some(write) = instructions.metadata {
@@ -237,10 +296,7 @@ impl Effects for Walk<'_> {
             Continue(()) => self.tables(packet),
             end => end,
         };
-        if end.is_continue() || packet.ending == Ending::Exit {
-            let set = mem::take(&mut self.set);
-            let _ = set.in_order().try_for_each(|action| perform(action, packet, self));
-        }
+        self.conclude(packet, end);
         self.depth -= 1;
         self.set = outer;
         (self.table_id, self.found) = here;
@@ -256,22 +312,19 @@ impl Effects for Walk<'_> {
     }
 
     fn clone_of(&mut self, packet: &Packet, actions: &[Action]) {
+        let (outer, mut copy) = (self.set.clone(), packet.clone());
         self.depth += 1;
-        let mut copy = packet.clone();
-        let _ = actions.iter().try_for_each(|action| perform(action, &mut copy, self));
+        let end = self.apply(&mut copy, actions, None);
+        self.conclude(&mut copy, end);
         self.depth -= 1;
+        self.set = outer;
     }
 
     fn learn(&mut self, flow: FlowMod, limit: u32) -> bool {
-        let plan = &self.program.tables[usize::from(flow.table_id)].plan;
-        // Only a limit counts the rules: those of the base as they are after all changes.
-        let mut rules: BTreeMap<&Rank, Option<&Rule>> = BTreeMap::new();
-        if limit > 0 {
-            rules.extend(plan.rules().iter().map(|rule| (&rule.rank, Some(rule))));
-            rules.extend(plan.delta().since(0));
-        }
-        let flows = rules.values().flatten().map(|rule| (&rule.rank, rule.cookie));
-        let has_room = has_room_for(&flow, limit, flows, self.learned);
+        let table = usize::from(flow.table_id);
+        let Some(TableData { plan, .. }) = self.program.tables.get(table) else { return false };
+        let flows = PlannedFlows { plan, cookies: &self.program.cookies[table] };
+        let has_room = has_room_for((&flow, limit), &flows, self.learned);
         if has_room && self.learned.len() < OUTCOMES_MAX {
             self.learned.push(Learned::Flow { flow, limit });
         }
@@ -324,29 +377,25 @@ impl Effects for Walk<'_> {
         true
     }
 
-    fn packet_in(&mut self, packet: &Packet, request: PacketInRequest<'_>) {
+    fn flow_name(&self) -> FlowName {
         let (is_miss, cookie) =
             self.rule().map_or((false, u64::MAX), |rule| (rule.rank.is_table_miss(), rule.cookie));
-        let usual = if is_miss { PacketInReason::NoMatch } else { PacketInReason::Action };
-        let reason = request.reason.unwrap_or(usual);
-        let (_, bits) = self.program.ports.get(packet.context.in_port);
-        // §7.2.1: the bit suppresses the packet-ins of table misses only.
-        if reason == PacketInReason::NoMatch && bits & flags::NO_PACKET_IN != 0 {
-            return self.drop(DropReason::NoPacketIn);
-        }
-        if !self.has_room() {
-            return;
-        }
-        self.outcomes.push(PacketOutcome::Controller(Box::new(PacketIn {
-            reason,
-            table_id: self.table_id,
-            cookie,
+        FlowName { table_id: self.table_id, cookie, is_miss }
+    }
+
+    fn packet_in(&mut self, packet: &Packet, request: PacketInRequest<'_>) {
+        let flow = self.flow_name();
+        self.report(PacketIn {
+            reason: request.reason.unwrap_or(flow.usual_reason()),
+            table_id: flow.table_id,
+            cookie: flow.cookie,
             max_len: request.max_len,
             context: packet.context.reported(),
             controller: request.controller,
             userdata: request.userdata.to_vec(),
+            continuation: None,
             frame: packet.frame.clone(),
-        })));
+        });
     }
 
     /// Not reached: packet-outs are interpreted, and flows and buckets may not output to TABLE.
@@ -370,7 +419,15 @@ impl Effects for Walk<'_> {
             }
             cells.buckets[index].count(packet.frame.len());
             let before = self.outcomes.len();
-            self.clone_of(packet, &group.actions[index]);
+            // A bucket is an action set of its own.
+            let outer = mem::take(&mut self.set);
+            let mut copy = packet.clone();
+            self.depth += 1;
+            let end = self.apply(&mut copy, &group.actions[index], None);
+            self.set.clear();
+            self.conclude(&mut copy, end);
+            self.depth -= 1;
+            self.set = outer;
             if self.outcomes.len() == before {
                 self.drop(DropReason::NoOutput);
             }

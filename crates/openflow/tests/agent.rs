@@ -8,6 +8,7 @@ mod common;
 mod defaults;
 mod later;
 mod orders;
+mod resume;
 mod tls;
 mod v10;
 

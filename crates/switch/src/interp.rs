@@ -9,6 +9,7 @@
 use crate::Refusal;
 use crate::action::{Action, ActionSet};
 use crate::bridging::Bridging;
+use crate::continuation::{Continuation, FlowName};
 use crate::edit;
 use crate::execute::effects::{Effects, Ending, FloodScope, Packet, PacketInRequest};
 use crate::execute::perform::perform;
@@ -123,9 +124,47 @@ pub fn packet_out_with(
         walk.drop(DropReason::MirrorPort);
     } else {
         let mut packet = walk.packet.clone();
-        let _ = walk.apply(&mut packet, actions);
+        let end = walk.apply(&mut packet, actions);
+        walk.conclude(&mut packet, end);
     }
     Ok(walk.finish())
+}
+
+/// Resumes a packet that was paused, with its frame and the fields outside of it as the controller
+/// wants them.
+pub fn resume(
+    switch: &mut Switch,
+    now: Time,
+    fields: &PipelineFields,
+    continuation: &Continuation,
+    frame: &[u8],
+) -> Vec<PacketOutcome> {
+    let mut walk = Walk::new(switch, now, fields.in_port, frame);
+    walk.entry = *fields;
+    // What arrived was mirrored then.
+    if let Some((in_port, _)) = &mut walk.arrived {
+        *in_port = port::CONTROLLER;
+    }
+    let Continuation { queue, stack, translated, set, steps } = continuation;
+    let (queue, stack, translated) = (*queue, stack.clone(), *translated);
+    let mut packet = Packet { queue, stack, translated, ..walk.packet.clone() };
+    if frame.len() < 14 {
+        walk.drop(DropReason::Runt);
+        return walk.finish();
+    }
+    walk.set = ActionSet::of(set);
+    packet.context = PipelineFields { actset_output: walk.set.output(), ..*fields };
+    let mut end = Continue(());
+    for step in steps {
+        if packet.ending == Ending::None {
+            walk.name(step.flow);
+            end = walk.run(&mut packet, &step.rest);
+        } else {
+            packet.keep(step);
+        }
+    }
+    walk.conclude(&mut packet, end);
+    walk.finish()
 }
 
 /// The execution of one packet.
@@ -232,22 +271,54 @@ impl<'a> Walk<'a> {
         }
         let outer = mem::take(&mut self.set);
         let end = self.enter(0, &mut packet);
-        if end.is_continue() || packet.ending == Ending::Exit {
-            self.apply_set(&mut packet);
-        }
+        self.conclude(&mut packet, end);
         self.set = outer;
         if let Some(tracer) = &mut self.tracer {
             tracer.now = key_of(&packet);
         }
     }
 
-    /// Executes the action set.
-    fn apply_set(&mut self, packet: &mut Packet) {
-        let actions: Vec<Action> = self.set.in_order().cloned().collect();
-        if !actions.is_empty() {
-            self.note(|| TraceEvent::ActionSet);
+    /// Executes the action set of a packet whose actions have ended, or sends it to the controllers
+    /// that resume it.
+    fn conclude(&mut self, packet: &mut Packet, end: ControlFlow<()>) {
+        if end.is_continue() || packet.ending == Ending::Exit {
+            let actions: Vec<Action> = mem::take(&mut self.set).in_order().cloned().collect();
+            if !actions.is_empty() {
+                self.note(|| TraceEvent::ActionSet);
+            }
+            let _ = self.apply(packet, &actions);
+            // What tables wrote that the set itself entered is not executed.
+            self.set.clear();
         }
-        let _ = self.apply(packet, &actions);
+        if let Some(packet_in) = packet.take_paused(&self.set) {
+            self.report(packet_in);
+        }
+    }
+
+    /// Makes a flow the one that packet-ins name.
+    fn name(&mut self, flow: FlowName) {
+        (self.table_id, self.cookie, self.reason, self.flow) =
+            (flow.table_id, flow.cookie, flow.usual_reason(), None);
+    }
+
+    /// Sends a packet-in.
+    fn report(&mut self, packet_in: PacketIn) {
+        let in_port = self.switch.port(packet_in.context.in_port);
+        // §7.2.1: the bit suppresses the packet-ins of table misses only.
+        if packet_in.reason == PacketInReason::NoMatch
+            && in_port.is_some_and(|port| port.config & port::config::NO_PACKET_IN != 0)
+        {
+            return self.drop(DropReason::NoPacketIn);
+        }
+        if self.has_room() {
+            self.outcomes.push(PacketOutcome::Controller(Box::new(packet_in)));
+        }
+    }
+
+    /// Executes instructions, and the tables that they lead to.
+    fn run(&mut self, packet: &mut Packet, instructions: &Instructions) -> ControlFlow<()> {
+        self.execute(packet, instructions)?;
+        instructions.goto.map_or(Continue(()), |next| self.enter(next, packet))
     }
 
     /// Executes tables from this one until a flow has no goto-table instruction.
@@ -315,7 +386,7 @@ impl<'a> Walk<'a> {
         if let Some(id) = instructions.meter {
             self.police(packet, id)?;
         }
-        self.apply(packet, &instructions.apply)?;
+        self.apply_before(packet, &instructions.apply, Some(instructions))?;
         if instructions.clear == ClearActions::Clear {
             self.set.clear();
         }
@@ -329,10 +400,24 @@ impl<'a> Walk<'a> {
 
     /// Executes a list of actions in order.
     fn apply(&mut self, packet: &mut Packet, actions: &[Action]) -> ControlFlow<()> {
-        actions.iter().try_for_each(|action| {
+        self.apply_before(packet, actions, None)
+    }
+
+    /// Executes a list of actions in order, after which other instructions follow.
+    fn apply_before(
+        &mut self,
+        packet: &mut Packet,
+        actions: &[Action],
+        after: Option<&Instructions>,
+    ) -> ControlFlow<()> {
+        for (place, action) in (1..).zip(actions) {
             self.note(|| TraceEvent::Action(action.clone()));
-            perform(action, packet, self)
-        })
+            if perform(action, packet, self).is_break() {
+                packet.keep_rest(self.flow_name(), &actions[place..], after);
+                return Break(());
+            }
+        }
+        Continue(())
     }
 
     fn choose(&self, packet: &Packet, id: u32) -> Vec<usize> {
@@ -431,28 +516,23 @@ impl Effects for Walk<'_> {
         true
     }
 
+    fn flow_name(&self) -> FlowName {
+        let is_miss = self.reason == PacketInReason::NoMatch;
+        FlowName { table_id: self.table_id, cookie: self.cookie, is_miss }
+    }
+
     fn packet_in(&mut self, packet: &Packet, request: PacketInRequest<'_>) {
-        let reason = request.reason.unwrap_or(self.reason);
-        let in_port = self.switch.port(packet.context.in_port);
-        // §7.2.1: the bit suppresses the packet-ins of table misses only.
-        if reason == PacketInReason::NoMatch
-            && in_port.is_some_and(|port| port.config & port::config::NO_PACKET_IN != 0)
-        {
-            return self.drop(DropReason::NoPacketIn);
-        }
-        if !self.has_room() {
-            return;
-        }
-        self.outcomes.push(PacketOutcome::Controller(Box::new(PacketIn {
-            reason,
+        self.report(PacketIn {
+            reason: request.reason.unwrap_or(self.reason),
             table_id: self.table_id,
             cookie: self.cookie,
             max_len: request.max_len,
             context: packet.context.reported(),
             controller: request.controller,
             userdata: request.userdata.to_vec(),
+            continuation: None,
             frame: packet.frame.clone(),
-        })));
+        });
     }
 
     /// Sends the packet, as changed so far, into table 0 with the fields outside of the frame that
@@ -490,10 +570,7 @@ impl Effects for Walk<'_> {
         packet.context.in_port = port;
         packet.context.is_original = false;
         if let Some((_, instructions)) = found {
-            let step = self.execute(packet, &instructions);
-            if let (Continue(()), Some(next)) = (step, instructions.goto) {
-                let _ = self.enter(next, packet);
-            }
+            let _ = self.run(packet, &instructions);
         }
         self.depth -= 1;
         (self.table_id, self.cookie, self.reason, self.flow) = here;
@@ -512,9 +589,7 @@ impl Effects for Walk<'_> {
         let outer = self.set.clone();
         self.depth += 1;
         let end = self.enter(table, packet);
-        if end.is_continue() || packet.ending == Ending::Exit {
-            self.apply_set(packet);
-        }
+        self.conclude(packet, end);
         self.depth -= 1;
         self.set = outer;
         (self.table_id, self.cookie, self.reason, self.flow) = here;
@@ -535,17 +610,17 @@ impl Effects for Walk<'_> {
     }
 
     fn clone_of(&mut self, packet: &Packet, actions: &[Action]) {
+        let (outer, mut copy) = (self.set.clone(), packet.clone());
         self.depth += 1;
-        let _ = self.apply(&mut packet.clone(), actions);
+        let end = self.apply(&mut copy, actions);
+        self.conclude(&mut copy, end);
         self.depth -= 1;
+        self.set = outer;
     }
 
     fn learn(&mut self, flow: FlowMod, limit: u32) -> bool {
         let table = &self.switch.tables()[usize::from(flow.table_id)];
-        // Plans have no clauses of conjunctions, so those do not count.
-        let flows = table.flows().filter(|(_, flow)| !flow.instructions.is_clause());
-        let flows = flows.map(|(rank, flow)| (rank, flow.cookie));
-        let has_room = has_room_for(&flow, limit, flows, &self.learned);
+        let has_room = has_room_for((&flow, limit), table, &self.learned);
         if has_room && self.learned.len() < OUTCOMES_MAX {
             self.learned.push(Learned::Flow { flow, limit });
         }
@@ -585,8 +660,14 @@ impl Effects for Walk<'_> {
             let before = self.outcomes.len();
             self.depth += 1;
             self.note(|| TraceEvent::Bucket { group: id, bucket: index });
+            // A bucket is an action set of its own.
+            let outer = mem::take(&mut self.set);
+            let mut copy = packet.clone();
+            let end = self.apply(&mut copy, &actions);
+            self.set.clear();
+            self.conclude(&mut copy, end);
+            self.set = outer;
             self.depth -= 1;
-            self.clone_of(packet, &actions);
             if self.outcomes.len() == before {
                 self.drop(DropReason::NoOutput);
             }

@@ -72,6 +72,19 @@ const TUNNEL_WORDS: usize = 6;
 pub struct TunnelOptions([u64; TUNNEL_WORDS]);
 
 impl TunnelOptions {
+    /// The number of words.
+    pub const WORDS: usize = TUNNEL_WORDS;
+
+    /// Returns the words.
+    pub fn words(&self) -> &[u64; TUNNEL_WORDS] {
+        &self.0
+    }
+
+    /// Makes the fields of the words that [`TunnelOptions::words`] returned.
+    pub fn from_words(words: [u64; TUNNEL_WORDS]) -> TunnelOptions {
+        TunnelOptions(words)
+    }
+
     /// Changes a field; returns false if it is none of these.
     fn set(&mut self, field: Field, value: u128) -> bool {
         if !(Field::TunGbpId..=Field::TunIpv6Dst).contains(&field) {

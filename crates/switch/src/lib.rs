@@ -19,6 +19,7 @@
 //! | actions and match fields, with their names and numbers | [`action`], [`field`] |
 //! | executing packets | [`interp`](mod@interp), and for data paths [`execute`] |
 //! | connections that packets belong to | [`connections`] |
+//! | packets that wait for a controller | [`continuation`] |
 //! | what code is generated from, beside plans | [`key`], [`edit`], [`normal`] |
 //! | VLANs of ports, and mirrors | [`bridging`] |
 //! | generated rule sets and keys, to measure with | [`workload`] |
@@ -28,9 +29,12 @@
 #![forbid(unsafe_code)]
 
 pub mod action;
+mod beyond;
 pub mod bridging;
 mod check;
 pub mod connections;
+pub mod continuation;
+mod cookies;
 pub mod edit;
 mod error;
 mod eviction;
@@ -43,7 +47,7 @@ pub mod interp;
 pub mod key;
 mod known_instructions;
 mod learners;
-mod limits;
+pub mod limits;
 mod matching;
 pub mod meter;
 pub mod mix;
@@ -62,6 +66,8 @@ pub mod workload;
 pub use action::{Action, ActionSet};
 pub use bridging::Bridging;
 pub use connections::Connections;
+pub use continuation::Continuation;
+pub use cookies::{CookieCounts, FlowsOfCookies};
 pub use error::Refusal;
 pub use execute::{Executor, Outbox, Verdict};
 pub use extension::Extension;
@@ -69,7 +75,7 @@ pub use field::Field;
 pub use flow::{
     Counters, Flow, FlowCommand, FlowFilter, FlowMod, Instructions, Rank, Removed, RemovedReason,
 };
-pub use group::{Bucket, Group, GroupCommand, GroupKind, GroupMod};
+pub use group::{Bucket, Group, GroupCommand, GroupIdentity, GroupKind, GroupMod};
 pub use interp::{FindFlow, interp, interp_by, packet_out};
 pub use key::{ConnectionFields, Depth, Key, PipelineFields};
 pub use limits::Limits;

@@ -104,6 +104,7 @@ mod tests {
             context: PipelineFields::default(),
             controller: 0,
             userdata: Vec::new(),
+            continuation: None,
         };
         let mut counts = Counts::default();
         let mut packets = PacketIns::new(PacketInLimit { per_second: 10, burst: 5 });

@@ -84,8 +84,10 @@ pub(super) struct Connection {
     probed: bool,
     /// The number of the first of the asynchronous messages not yet delivered to it.
     pub(super) delivered: u64,
-    /// Events that this controller missed because it did not read.
+    /// Events that this controller missed because it did not read, or packet-ins that fit no
+    /// message of its version, and how many of them the switch has counted.
     pub(super) missed: u64,
+    counted: u64,
 }
 
 /// The purpose of a connection.
@@ -218,6 +220,7 @@ impl Connection {
             probed: false,
             delivered: 0,
             missed: 0,
+            counted: 0,
         };
         if state != State::Connecting {
             connection.greet();
@@ -339,7 +342,9 @@ impl Connection {
             event::Event::PacketIn(packet) if misses::is_miss(&packet.head) => self.wants_misses(),
             event::Event::PacketIn(packet) => self.controller_id == packet.head.controller,
             event::Event::FlowChange(change) => self.monitors.telling(self.id, change).is_some(),
-            event::Event::Request(request) => self.codec.version() >= Version::V14 && request.0 != self.id,
+            event::Event::Request(request) => {
+                self.codec.version() >= Version::V14 && request.connection != self.id
+            }
             event::Event::TableStatus(_) => self.codec.version() >= Version::V14,
             event::Event::FlowRemoved(_)
             | event::Event::PortStatus(_)
@@ -391,6 +396,13 @@ impl Connection {
         } else {
             self.output.extend_from_slice(bytes);
         }
+    }
+
+    /// Returns how many events the controller has missed since the last call. The peer of a snoop
+    /// connection is none.
+    pub(super) fn take_missed(&mut self) -> u64 {
+        let before = std::mem::replace(&mut self.counted, self.missed);
+        if self.kind == Kind::Snoop { 0 } else { self.missed - before }
     }
 
     /// Returns whether there is work that does not wait for the socket.

@@ -4,7 +4,8 @@
 use super::flow_events::{Author, FlowEvent, FlowFate, Telling, removed_reason};
 use crate::message::{Async, Codec, Message, PortDescription, TableStatus};
 use fastpath_engine::switching::QueuedPacketIn;
-use fastpath_switch::{Removed, Version};
+use fastpath_switch::{Action, Bucket, Flow, Instructions, Rank, Removed, Version};
+use std::sync::Arc;
 
 /// Something that controllers learn by an asynchronous message.
 #[derive(Debug)]
@@ -16,8 +17,17 @@ pub(super) enum Event {
     PortRemoved(Box<PortDescription>),
     TableStatus(Box<TableStatus>),
     FlowChange(Box<FlowEvent>),
-    /// A change of groups or meters that the controller with this connection made.
-    Request(Box<(usize, u32, Message)>),
+    /// A change of groups or meters by a controller.
+    Request(Box<ForwardedRequest>),
+}
+
+/// A request that is forwarded to the other controllers.
+#[derive(Debug)]
+pub(super) struct ForwardedRequest {
+    /// The connection of the controller that made it.
+    pub(super) connection: usize,
+    pub(super) xid: u32,
+    pub(super) message: Message,
 }
 
 /// The form of an event in the messages of a connection.
@@ -40,11 +50,39 @@ impl Event {
         }))
     }
 
+    /// Returns the event of a flow that has gone, for controllers that are told of each.
+    pub(super) fn of_reported(removed: Removed, nothing: &Arc<Instructions>) -> Event {
+        // The message does not have the instructions: they do not wait for it.
+        let flow = Flow { instructions: Arc::clone(nothing), ..removed.flow };
+        Event::FlowRemoved(Box::new(Removed { flow, ..removed }))
+    }
+
     /// Returns the event of a change of groups or meters by a controller; `None` for another
     /// change.
     pub(super) fn of_request(connection: usize, xid: u32, request: &Message) -> Option<Event> {
         let is_forwarded = matches!(request, Message::GroupMod(_) | Message::MeterMod(_));
-        is_forwarded.then(|| Event::Request(Box::new((connection, xid, request.clone()))))
+        let request = || ForwardedRequest { connection, xid, message: request.clone() };
+        is_forwarded.then(|| Event::Request(Box::new(request())))
+    }
+
+    /// Returns about how much memory it takes while it waits. What several events share counts for
+    /// each.
+    pub(super) fn bytes(&self) -> usize {
+        let matched = |rank: &Rank| size_of_val(rank.matching().terms());
+        let more = match self {
+            Event::PacketIn(packet) => {
+                size_of::<QueuedPacketIn>() + packet.frame.len() + packet.head.userdata.len()
+            }
+            Event::FlowRemoved(removed) => size_of::<Removed>() + matched(&removed.rank),
+            Event::FlowChange(change) => {
+                size_of::<FlowEvent>() + matched(&change.rank) + change.flow.instructions.bytes()
+            }
+            Event::Request(request) => size_of::<ForwardedRequest>() + request.bytes(),
+            Event::PortRemoved(_) => size_of::<PortDescription>(),
+            Event::TableStatus(_) => size_of::<TableStatus>(),
+            Event::PortStatus(_) | Event::PortAdded(_) => 0,
+        };
+        size_of::<Event>() + more
     }
 
     /// Returns whether `masks` let the event pass to a controller, which is a slave or is not
@@ -55,7 +93,7 @@ impl Event {
             // Monitors select them.
             Event::FlowChange(_) => return true,
             Event::Request(request) => {
-                (masks.request_forward[side], u8::from(matches!(request.2, Message::MeterMod(_))))
+                (masks.request_forward[side], u8::from(matches!(request.message, Message::MeterMod(_))))
             }
             Event::PacketIn(packet) => (masks.packet_in[side], packet.head.reason as u8),
             Event::FlowRemoved(removed) => {
@@ -67,5 +105,19 @@ impl Event {
             Event::TableStatus(status) => (masks.table_status[side], status.reason),
         };
         word & 1 << bit != 0
+    }
+}
+
+impl ForwardedRequest {
+    /// Returns how much memory its parts take.
+    fn bytes(&self) -> usize {
+        match &self.message {
+            Message::GroupMod(request) => {
+                let of_bucket = |one: &Bucket| one.actions.iter().map(Action::bytes).sum::<usize>();
+                size_of_val(&request.buckets[..]) + request.buckets.iter().map(of_bucket).sum::<usize>()
+            }
+            Message::MeterMod(request) => size_of_val(&request.bands[..]),
+            _ => 0,
+        }
     }
 }

@@ -585,8 +585,9 @@ impl EventLoop {
             let event = Event::PacketIn(Box::new(packet));
             let mut encoded = EncodedEvent::new(&event);
             for connection in self.connections.values_mut().filter(|one| one.wants(&event)) {
-                if let Some(bytes) = encoded.bytes(&self.switch, connection.event_form(&event)) {
-                    connection.send_event(bytes);
+                match encoded.bytes(&self.switch, connection.event_form(&event)) {
+                    Some(bytes) => connection.send_event(bytes),
+                    None => connection.missed += 1,
                 }
             }
             if let Some(bytes) = encoded.first() {
@@ -621,6 +622,10 @@ impl EventLoop {
         }
         self.send_to_snoops(&shown);
         self.switch.async_messages.tidy(self.connections.values_mut());
+        let missed: u64 = self.connections.values_mut().map(Connection::take_missed).sum();
+        if missed > 0 {
+            self.switch.control.note_missed(missed);
+        }
     }
 }
 

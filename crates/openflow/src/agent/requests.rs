@@ -11,14 +11,17 @@ use super::nicira;
 use super::statistics;
 use super::switch_state::SwitchState;
 use super::table_mods;
+use crate::message::continuation;
 use crate::message::{
-    ACTIONS_10, Config, Fault, Features, Message, NO_BUFFER, ONF, PacketOut, PortMod, Role, RoleMessage,
+    ACTIONS_10, Config, Fault, Features, Message, NO_BUFFER, ONF, PacketIn, PacketOut, PortMod, Role,
+    RoleMessage,
 };
 use fastpath_switch::flow::ALL_TABLES;
 use fastpath_switch::key::PipelineFields;
 use fastpath_switch::port::config;
 use fastpath_switch::{
-    FlowCommand, FlowFilter, FlowMod, GroupCommand, MeterCommand, Rank, Refusal, Switch, Table, Version,
+    FieldMatch, FlowCommand, FlowFilter, FlowMod, GroupCommand, MeterCommand, Rank, Refusal, Switch, Table,
+    Version,
 };
 
 /// OFPC_: statistics of flows, tables, ports, groups and queues.
@@ -214,6 +217,7 @@ fn answer(
             only_masters()?;
             packet_out(state, &packet)?;
         }
+        Message::Resume(packet) => resume(state, &packet)?,
         // A deletion of one flow is a change like others.
         Message::FlowMod { request, .. } => {
             only_masters()?;
@@ -291,11 +295,26 @@ fn packet_out(state: &SwitchState, packet: &PacketOut) -> Result<(), Fault> {
         return Err(Fault::BadPacket);
     }
     let mut fields = PipelineFields::of_port(packet.in_port);
-    for one in &packet.fields {
+    set_fields(&mut fields, packet.fields.iter().copied());
+    Ok(state.control.packet_out_with(&fields, &packet.actions, &packet.data)?)
+}
+
+fn set_fields(fields: &mut PipelineFields, values: impl Iterator<Item = FieldMatch>) {
+    for one in values {
         let before = fields.register(one.field);
         fields.set(one.field, before & !one.mask | one.value);
     }
-    Ok(state.control.packet_out_with(&fields, &packet.actions, &packet.data)?)
+}
+
+/// Resumes a packet that was paused. Controllers may have changed it, and its fields.
+fn resume(state: &SwitchState, packet: &PacketIn) -> Result<(), Fault> {
+    if packet.data.is_empty() {
+        return Err(Fault::BadLen);
+    }
+    let (mut fields, continuation) = continuation::open(&state.key, &packet.continuation)?;
+    set_fields(&mut fields, packet.matching.fields());
+    state.control.resume(&fields, &continuation, &packet.data);
+    Ok(())
 }
 
 fn port_mod(state: &mut SwitchState, request: &PortMod) -> Result<(), Fault> {

@@ -17,9 +17,12 @@ use fastpath_switch::flow::ALL_TABLES;
 use fastpath_switch::{Counters, Flow, FlowFilter, Port, Rank, Refusal, Switch, Version, group, meter, port};
 use fastpath_units::{Duration, Time};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 /// Flows examined for one page.
 const FLOWS_PER_PAGE: usize = 2048;
+/// Flows outside of a filter's match after which it is tried to go to the next within it.
+const SKIPPED_AFTER: usize = 16;
 /// Bytes after which a page ends.
 const PAGE: usize = 48 << 10;
 /// Groups, meters or tables on a page.
@@ -255,18 +258,26 @@ pub(super) fn scan(
     mut show: impl FnMut(u8, &Rank, &Flow) -> bool,
 ) -> (usize, Option<(u8, Rank)>) {
     let first = if filter.table_id == ALL_TABLES { 0 } else { filter.table_id };
-    let (table, rank) = after.map_or((first, None), |(table, rank)| (*table, Some(rank)));
+    let (table, start) =
+        after.map_or((first, Bound::Unbounded), |(table, rank)| (*table, Bound::Excluded(rank)));
     let in_tables = |table: u8| filter.table_id == ALL_TABLES || table == filter.table_id;
-    let (mut seen, mut last) = (0, None);
-    for (table, rank, flow) in switch.flows_after(table, rank).take_while(|(table, ..)| in_tables(*table)) {
+    let (mut seen, mut last, mut outside) = (0, None, 0);
+    let mut flows = switch.flows_from(table, start);
+    while let Some((table, rank, flow)) = flows.next().filter(|(table, ..)| in_tables(*table)) {
         seen += 1;
-        let is_shown = filter.selects(flow)
-            && rank.matching().is_within(&filter.matching)
-            && !misses::is_hidden(table, rank, flow);
+        let is_within = rank.matching().is_within(&filter.matching);
+        outside = if is_within { 0 } else { outside + 1 };
+        let is_shown = is_within && filter.selects(flow) && !flow.is_hidden();
         let goes_on = !is_shown || show(table, rank, flow);
         if seen == FLOWS_PER_PAGE || !goes_on {
             last = Some((table, rank.clone()));
             break;
+        }
+        if outside == SKIPPED_AFTER {
+            outside = 0;
+            if let Some(next) = rank.beyond(&filter.matching) {
+                flows = switch.flows_from(table, Bound::Included(&next));
+            }
         }
     }
     (seen, last)
@@ -291,7 +302,6 @@ fn tables(state: &SwitchState, switch: &Switch) -> Vec<TableStats> {
         .collect();
     // A packet that matches the hidden flow matches none.
     if let (Some(hidden), Some(first)) = (misses::hidden(switch), stats.first_mut()) {
-        first.active -= 1;
         first.matched = first.matched.saturating_sub(hidden.counters.packets);
     }
     stats
@@ -569,5 +579,59 @@ fn flow_stats(now: Time, table_id: u8, rank: &Rank, flow: &Flow) -> FlowStats {
         counters: flow.counters,
         matching: rank.matching().clone(),
         instructions: (*flow.instructions).clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastpath_switch::{Field, FieldMatch, FlowMod, Instructions, Limits, Match};
+    use fastpath_units::{Rng, Time};
+
+    fn prefix(random: &mut Rng, shortest: u64) -> Match {
+        let len = shortest + random.below(33 - shortest);
+        let mask = u128::from(u32::MAX) & !(u128::from(u32::MAX) >> len);
+        // Few values in few bits.
+        let value = u128::from(random.below(16) << 28 | random.below(64) << 10 | random.below(4)) & mask;
+        let field = [Field::Ipv4Dst, Field::Ipv4Src][usize::from(random.below(4) == 0)];
+        Match::new(&[FieldMatch::exact(Field::EthType, 0x800), FieldMatch::masked(field, value, mask)])
+            .unwrap()
+    }
+
+    #[test]
+    fn pages_show_what_a_filter_selects_wherever_flows_are_skipped() {
+        let mut random = Rng::new(5);
+        let mut switch = Switch::new(Limits { tables: 3, ..Limits::default() });
+        for number in 0..6000 {
+            let matching = prefix(&mut random, 8);
+            let (table, priority) = (random.below(3) as u8, random.below(3) as u16);
+            let add = FlowMod::add(table, priority, matching, Instructions::default());
+            switch.flow_mod(Time::ZERO, &FlowMod { cookie: number % 2, ..add }).unwrap();
+        }
+        let (mut shown, mut examined) = (0, 0);
+        for _ in 0..200 {
+            let table_id = if random.below(4) == 0 { ALL_TABLES } else { random.below(3) as u8 };
+            let cookie_mask = u64::from(random.below(4) == 0);
+            let matching = prefix(&mut random, 0);
+            let all = FlowFilter::of(&FlowMod::delete_all());
+            let filter = FlowFilter { table_id, matching, cookie_mask, ..all };
+            let wanted: Vec<_> =
+                switch.flows(&filter).unwrap().map(|(id, rank, _)| (id, rank.clone())).collect();
+            let (mut found, mut next) = (Vec::new(), None);
+            loop {
+                let (seen, last) = scan(&switch, &filter, next.as_ref(), |id, rank, _| {
+                    found.push((id, rank.clone()));
+                    !found.len().is_multiple_of(100)
+                });
+                examined += seen;
+                next = last;
+                if next.is_none() {
+                    break;
+                }
+            }
+            shown += found.len();
+            assert_eq!(found, wanted);
+        }
+        assert!(shown > 5000 && examined < 200 * 3000, "{shown} of {examined}");
     }
 }

@@ -6,6 +6,7 @@ use super::event::{Event, EventForm};
 use super::flow_events::{self, Author, removed_reason};
 use super::fullness::Fullness;
 use super::misses;
+use crate::message::continuation;
 use crate::message::{
     Config, FlowRemoved, Message, NO_BUFFER, PacketIn, PortDescription, PortStatus, has_port,
 };
@@ -16,15 +17,14 @@ use fastpath_switch::{Field, FieldMatch, GroupCommand, Match, PipelineFields, Po
 use fastpath_units::Time;
 use fastpath_wire::MacAddr;
 use std::collections::BTreeMap;
+use std::hash::RandomState;
+use std::sync::Arc;
 
 /// OFPPS_ bits.
 const LINK_DOWN: u32 = 1 << 0;
 const LIVE: u32 = 1 << 2;
 /// OFPPF_10GB_FD.
 const TEN_GIGABIT: u32 = 1 << 6;
-/// The longest frame that fits a packet-in. Header, fixed part and the longest match take less than
-/// 512 bytes.
-const PACKET_IN_MAX: usize = u16::MAX as usize - 512;
 
 /// A port as controllers see it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -48,6 +48,8 @@ pub(super) struct SwitchState {
     /// The generation id of the last election (§6.3.6).
     pub(super) generation_id: Option<u64>,
     pub(super) async_messages: AsyncMessages,
+    /// The key of what is left to do for paused packets.
+    pub(super) key: RandomState,
     /// Whether a controller wants the packets that match no flow.
     pub(super) are_misses_wanted: bool,
     /// Whether a controller monitors flows.
@@ -72,6 +74,7 @@ impl SwitchState {
             table_names: BTreeMap::new(),
             generation_id: None,
             async_messages: AsyncMessages::default(),
+            key: RandomState::new(),
             are_misses_wanted: false,
             are_flows_monitored: false,
             started: control.now(),
@@ -95,7 +98,8 @@ impl SwitchState {
     /// Records removed flows of which monitors know already.
     pub(super) fn report_removed(&mut self, removed: Vec<Removed>) {
         let reported = removed.into_iter().filter(|one| one.flow.flags & flow::flags::SEND_FLOW_REM != 0);
-        reported.for_each(|one| self.async_messages.push(Event::FlowRemoved(Box::new(one))));
+        let nothing = Arc::default();
+        reported.for_each(|one| self.async_messages.push(Event::of_reported(one, &nothing)));
     }
 
     /// Returns the description of a port in a message.
@@ -141,23 +145,29 @@ impl SwitchState {
         if port.is_some_and(|port| !has_port(form.codec.version(), port)) {
             return None;
         }
-        form.codec.encoded(0, &message)
+        form.codec.encoded(0, &message).or_else(|| match message {
+            // What is left to do finds no room: the packet ends with its packet-in.
+            Message::PacketIn(packet) if !packet.continuation.is_empty() => {
+                let short = Message::PacketIn(PacketIn { continuation: Vec::new(), ..packet });
+                form.codec.encoded(0, &short)
+            }
+            _ => None,
+        })
     }
 
     fn message(&self, form: EventForm, event: &Event) -> Option<Message> {
         let version = form.codec.version();
         Some(match event {
-            Event::PacketIn(packet) => Message::PacketIn(packet_in(packet)),
+            Event::PacketIn(packet) => Message::PacketIn(packet_in(&self.key, packet)),
             Event::FlowRemoved(removed) => Message::FlowRemoved(flow_removed(version, removed)),
             Event::PortAdded(number) => self.port_status(0, *number)?,
             Event::PortStatus(number) => self.port_status(2, *number)?,
             Event::FlowChange(change) => flow_events::message(version, change, form.telling?),
             Event::Request(request) => {
-                let (_, xid, request) = &**request;
-                if !has_request(version, request) {
+                if !has_request(version, &request.message) {
                     return None;
                 }
-                Message::RequestForward(form.codec.encoded(*xid, request)?)
+                Message::RequestForward(form.codec.encoded(request.xid, &request.message)?)
             }
             Event::TableStatus(status) => Message::TableStatus(**status),
             Event::PortRemoved(port) => Message::PortStatus(PortStatus { reason: 1, port: (**port).clone() }),
@@ -203,8 +213,9 @@ fn has_request(version: Version, request: &Message) -> bool {
     version >= Version::V15 || !changes_buckets
 }
 
-/// This switch buffers no packets. It sends them whole, whatever length the action gives (§6.1.2).
-fn packet_in(packet: &QueuedPacketIn) -> PacketIn {
+/// This switch buffers no packets. It sends them whole, whatever length the action gives (§6.1.2),
+/// or as much of them as fits the message.
+fn packet_in(key: &RandomState, packet: &QueuedPacketIn) -> PacketIn {
     let fields = pipeline_fields(&packet.head.context);
     let frame = &packet.frame;
     PacketIn {
@@ -215,7 +226,12 @@ fn packet_in(packet: &QueuedPacketIn) -> PacketIn {
         cookie: packet.head.cookie,
         matching: Match::new(&fields).unwrap_or_default(),
         userdata: packet.head.userdata.clone(),
-        data: frame[..frame.len().min(PACKET_IN_MAX)].to_vec(),
+        continuation: packet
+            .head
+            .continuation
+            .as_ref()
+            .map_or_else(Vec::new, |rest| continuation::seal(key, &packet.head.context, rest)),
+        data: frame.clone(),
     }
 }
 

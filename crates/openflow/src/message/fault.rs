@@ -132,6 +132,8 @@ pub enum Fault {
     AdditionToCookies,
     #[error("the first message must be a hello")]
     NoHello,
+    #[error("the packet that is to go on was not paused by this switch, or is damaged")]
+    ContinuationStale,
 }
 
 impl Fault {
@@ -185,6 +187,8 @@ impl Fault {
             // OFPET_EXPERIMENTER, with a number of the ONF.
             Fault::Bundle(fault) => (EXPERIMENTER, fault.number()),
             Fault::NoHello => (0, 1),
+            // NXR_STALE.
+            Fault::ContinuationStale => (EXPERIMENTER, 35),
             other => other.later_numbers(),
         }
     }

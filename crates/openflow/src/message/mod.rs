@@ -18,6 +18,7 @@ mod bundle;
 mod bundle_fault;
 mod bytes;
 mod codec;
+pub(crate) mod continuation;
 mod control;
 mod fault;
 mod flow_form;
@@ -90,6 +91,8 @@ pub enum Message {
     GetConfigReply(Config),
     SetConfig(Config),
     PacketIn(PacketIn),
+    /// NXT_RESUME: a packet that was paused goes on.
+    Resume(PacketIn),
     FlowRemoved(FlowRemoved),
     PortStatus(PortStatus),
     PacketOut(PacketOut),
@@ -256,6 +259,7 @@ fn read_common(header: &Header, mut r: ByteReader<'_>) -> Result<Message, Fault>
             if experimenter == NICIRA {
                 return match r.u32()? {
                     nx_packet_in::PACKET_IN2 => Ok(Message::PacketIn(nx_packet_in::read(r)?)),
+                    nx_packet_in::RESUME => Ok(Message::Resume(nx_packet_in::read(r)?)),
                     kind => Ok(Message::Nicira(Nicira::read(kind, r)?)),
                 };
             }
@@ -275,7 +279,7 @@ impl Message {
             Message::Error(_) => 1,
             Message::EchoRequest(_) => 2,
             Message::EchoReply(_) => 3,
-            Message::Experimenter { .. } | Message::Nicira(_) => 4,
+            Message::Experimenter { .. } | Message::Nicira(_) | Message::Resume(_) => 4,
             Message::FeaturesRequest => 5,
             Message::FeaturesReply(_) => 6,
             Message::GetConfigRequest => 7,
@@ -385,6 +389,7 @@ fn write_common(message: &Message, out: &mut Vec<u8>) {
             out.u32(message.kind());
             message.write(out);
         }
+        Message::Resume(packet) => nx_packet_in::write(out, nx_packet_in::RESUME, packet),
         Message::GetConfigReply(config) | Message::SetConfig(config) => {
             out.u16(config.flags);
             out.u16(config.miss_send_len);

@@ -1,4 +1,5 @@
-//! NXT_PACKET_IN2: a packet-in as a list of properties, the same in every version of OpenFlow.
+//! NXT_PACKET_IN2 and NXT_RESUME: a packet-in as a list of properties, the same in every version of
+//! OpenFlow.
 //!
 //! A property has a type and a length of 16 bits each, and the next one begins at a multiple of
 //! eight bytes.
@@ -15,6 +16,8 @@ use fastpath_switch::Match;
 
 /// The type of the message.
 pub(super) const PACKET_IN2: u32 = 30;
+/// The type of NXT_RESUME, which has the same properties.
+pub(super) const RESUME: u32 = 28;
 /// The types of properties (NXPINT_).
 const PACKET: u16 = 0;
 const FULL_LEN: u16 = 1;
@@ -24,6 +27,7 @@ const COOKIE: u16 = 4;
 const REASON: u16 = 5;
 const METADATA: u16 = 6;
 const USERDATA: u16 = 7;
+const CONTINUATION: u16 = 8;
 /// The cookie of a packet-in that no flow has sent.
 const NO_COOKIE: u64 = u64::MAX;
 /// Bytes of the head of a property.
@@ -39,6 +43,7 @@ pub(super) fn read(mut r: ByteReader<'_>) -> Result<PacketIn, Fault> {
         cookie: NO_COOKIE,
         matching: Match::any(),
         userdata: Vec::new(),
+        continuation: Vec::new(),
         data: Vec::new(),
     };
     let mut full_len = None;
@@ -64,6 +69,10 @@ pub(super) fn read(mut r: ByteReader<'_>) -> Result<PacketIn, Fault> {
                 packet.matching = Match::new(&fields)?;
             }
             USERDATA => packet.userdata = body.rest().to_vec(),
+            CONTINUATION => {
+                body.skip(4)?;
+                packet.continuation = body.rest().to_vec();
+            }
             _ => {}
         }
     }
@@ -72,10 +81,10 @@ pub(super) fn read(mut r: ByteReader<'_>) -> Result<PacketIn, Fault> {
     Ok(packet)
 }
 
-/// Writes a packet-in behind the header of a message.
-pub(super) fn write(out: &mut Vec<u8>, packet: &PacketIn) {
+/// Writes a message of this type behind its header.
+pub(super) fn write(out: &mut Vec<u8>, kind: u32, packet: &PacketIn) {
     out.u32(NICIRA);
-    out.u32(PACKET_IN2);
+    out.u32(kind);
     property(out, PACKET, |out| out.extend_from_slice(&packet.data));
     if usize::from(packet.total_len) != packet.data.len() {
         property(out, FULL_LEN, |out| out.u32(packet.total_len.into()));
@@ -91,6 +100,12 @@ pub(super) fn write(out: &mut Vec<u8>, packet: &PacketIn) {
     property(out, METADATA, |out| oxm::write_list(out, packet.matching.fields()));
     if !packet.userdata.is_empty() {
         property(out, USERDATA, |out| out.extend_from_slice(&packet.userdata));
+    }
+    if !packet.continuation.is_empty() {
+        property(out, CONTINUATION, |out| {
+            out.u32(0);
+            out.extend_from_slice(&packet.continuation);
+        });
     }
 }
 

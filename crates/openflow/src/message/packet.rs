@@ -25,6 +25,8 @@ pub struct PacketIn {
     pub matching: Match,
     /// Bytes that the action has for the controller. Only NXT_PACKET_IN2 has them.
     pub userdata: Vec<u8>,
+    /// What is left to do for a paused packet, for the switch alone. Only NXT_PACKET_IN2 has it.
+    pub continuation: Vec<u8>,
     /// The frame, or its beginning.
     pub data: Vec<u8>,
 }
@@ -116,8 +118,8 @@ pub(crate) fn read_packet_in(mut r: ByteReader<'_>) -> Result<PacketIn, Fault> {
     let (buffer_id, total_len, reason, table_id, cookie) = (r.u32()?, r.u16()?, r.u8()?, r.u8()?, r.u64()?);
     let matching = oxm::read_match(&mut r)?;
     r.skip(2)?;
-    let (userdata, data) = (Vec::new(), r.rest().to_vec());
-    Ok(PacketIn { buffer_id, total_len, reason, table_id, cookie, matching, userdata, data })
+    let (userdata, continuation, data) = (Vec::new(), Vec::new(), r.rest().to_vec());
+    Ok(PacketIn { buffer_id, total_len, reason, table_id, cookie, matching, userdata, continuation, data })
 }
 
 pub(crate) fn write_packet_in(out: &mut Vec<u8>, packet: &PacketIn) {

@@ -327,6 +327,7 @@ impl Draw {
             9 => Message::SetConfig(Config { flags: self.u16(), miss_send_len: self.u16() }),
             10 => Message::PacketIn(PacketIn {
                 userdata: Vec::new(),
+                continuation: Vec::new(),
                 buffer_id: self.u32(),
                 total_len: self.u16(),
                 reason: self.u8(),

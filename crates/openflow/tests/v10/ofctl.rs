@@ -245,7 +245,7 @@ fn ovs_ofctl_sends_packets_and_changes_ports() {
 }
 
 /// A child that ends with its test.
-pub(super) struct Ends(pub(super) Child);
+pub(crate) struct Ends(pub(crate) Child);
 
 impl Drop for Ends {
     fn drop(&mut self) {

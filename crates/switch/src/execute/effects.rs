@@ -2,6 +2,7 @@
 
 use crate::action::Action;
 use crate::bridging::{Bridging, VlanTag};
+use crate::continuation::{FlowName, Paused};
 use crate::edit;
 use crate::field::Field;
 use crate::flow::FlowMod;
@@ -30,6 +31,8 @@ pub struct Packet {
     /// How `ct` has translated it, and in which zone. That stays when an action clears what
     /// tracking said.
     pub translated: (u16, CtState),
+    /// What is kept of a packet that an action has paused.
+    pub paused: Option<Box<Paused>>,
 }
 
 /// Whether the actions of a packet have ended at every depth, not only those of one list.
@@ -42,7 +45,7 @@ pub enum Ending {
     Exit,
     /// By a bound on resubmits.
     Bound,
-    /// With a packet-in: the action set is not executed.
+    /// With a packet-in, until a controller resumes it: the action set is not executed.
     Paused,
 }
 
@@ -104,6 +107,9 @@ pub trait Effects {
     /// Decides where OFPP_NORMAL forwards a packet of a VLAN, and learns its source address.
     fn locate(&mut self, packet: &Packet, vlan: u16) -> ForwardingDecision;
 
+    /// Returns the flow that packet-ins name now.
+    fn flow_name(&self) -> FlowName;
+
     /// Sends a packet-in.
     fn packet_in(&mut self, packet: &Packet, request: PacketInRequest<'_>);
 
@@ -135,7 +141,7 @@ pub trait Effects {
     /// Returns whether a port exists and may send.
     fn may_send(&self, port: u32) -> bool;
 
-    /// Executes actions on a copy of the packet.
+    /// Executes actions on a copy of the packet, and then its action set.
     fn clone_of(&mut self, packet: &Packet, actions: &[Action]);
 
     /// Adds a flow, or renews it, before the next packet. Returns false, and does not add it, if

@@ -20,6 +20,7 @@ pub(crate) mod perform;
 pub use effects::{Effects, Ending, FloodScope, Packet, PacketInRequest, output};
 pub use perform::{invalid_ttl, perform};
 
+use crate::continuation::Continuation;
 use crate::flow::Rank;
 use crate::key::PipelineFields;
 use crate::outcome::{DropReason, Learned, PacketInReason, PacketOutcome};
@@ -35,6 +36,13 @@ pub type BackgroundJob = Box<dyn FnOnce() -> Box<dyn Any + Send> + Send>;
 pub trait Executor: Send {
     /// Takes over what changed in the switch. Call it after every change, before the next packet.
     fn update(&mut self, switch: &mut Switch);
+
+    /// Does what [`Executor::update`] does where only flows of these tables have changed since the
+    /// last update, in a time that does not grow with the number of tables.
+    fn update_flows(&mut self, switch: &mut Switch, tables: &[u8]) {
+        let _ = tables;
+        self.update(switch);
+    }
 
     /// Executes a frame that arrived on `in_port` at `now`, and may edit it in place. Every other
     /// result goes to `out`. A packet ends in [`Verdict::Forward`] or at least one entry of `out`.
@@ -194,6 +202,8 @@ pub struct PacketInHead {
     pub controller: u16,
     /// Bytes for the controller.
     pub userdata: Vec<u8>,
+    /// What is left to do for a packet that is paused.
+    pub continuation: Option<Box<Continuation>>,
 }
 
 impl Outbox {
@@ -219,6 +229,7 @@ impl Outbox {
                     context: packet.context,
                     controller: packet.controller,
                     userdata: packet.userdata.clone(),
+                    continuation: packet.continuation.clone(),
                 };
                 self.push(OutboxEntry::Controller(Box::new(head)), &packet.frame);
             }

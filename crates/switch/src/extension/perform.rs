@@ -124,6 +124,10 @@ fn send_packet_in<E: Effects>(
 ) -> ControlFlow<()> {
     let mut copy = packet.clone();
     let passes = controller.meter.is_none_or(|id| effects.passes_meter(&mut copy, id));
+    if controller.pauses && passes {
+        packet.pause(effects.flow_name(), controller.clone());
+        return Break(());
+    }
     if passes {
         let Controller { max_len, reason, id, userdata, .. } = controller;
         let reason = Some(*reason);
@@ -133,9 +137,7 @@ fn send_packet_in<E: Effects>(
     if !controller.pauses {
         return Continue(());
     }
-    if !passes {
-        effects.drop(DropReason::Meter);
-    }
+    effects.drop(DropReason::Meter);
     packet.ending = Ending::Paused;
     Break(())
 }

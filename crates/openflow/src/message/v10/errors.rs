@@ -40,6 +40,8 @@ fn number(fault: &Fault) -> Number {
         Fault::EmergencyFlow => return Standard(3, 0),
         // NXBRC_NXM_INVALID.
         Fault::AdditionToCookies => return Nicira(1, 256),
+        // NXR_STALE.
+        Fault::ContinuationStale => return Nicira(1, 534),
         _ => {}
     }
     // By the numbers of OpenFlow 1.3.

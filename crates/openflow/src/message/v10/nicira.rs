@@ -156,8 +156,8 @@ fn read_packet_in(mut r: ByteReader<'_>) -> Result<PacketIn, Fault> {
     r.skip(6)?;
     let matching = nx_match::read_matching(&mut r, match_len)?;
     r.skip(2)?;
-    let (userdata, data) = (Vec::new(), r.rest().to_vec());
-    Ok(PacketIn { buffer_id, total_len, reason, table_id, cookie, matching, userdata, data })
+    let (userdata, continuation, data) = (Vec::new(), Vec::new(), r.rest().to_vec());
+    Ok(PacketIn { buffer_id, total_len, reason, table_id, cookie, matching, userdata, continuation, data })
 }
 
 fn write_packet_in(out: &mut Vec<u8>, packet: &PacketIn) {

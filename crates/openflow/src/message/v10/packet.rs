@@ -15,8 +15,8 @@ pub(crate) fn read_packet_in(mut r: ByteReader<'_>) -> Result<PacketIn, Fault> {
     r.skip(1)?;
     let matching = Match::new(&[FieldMatch::exact(Field::InPort, in_port.into())])?;
     let data = r.rest().to_vec();
-    let (table_id, cookie, userdata) = (0, NO_COOKIE, Vec::new());
-    Ok(PacketIn { buffer_id, total_len, reason, table_id, cookie, matching, userdata, data })
+    let (table_id, cookie, userdata, continuation) = (0, NO_COOKIE, Vec::new(), Vec::new());
+    Ok(PacketIn { buffer_id, total_len, reason, table_id, cookie, matching, userdata, continuation, data })
 }
 
 pub(crate) fn write_packet_in(out: &mut Vec<u8>, packet: &PacketIn) {

@@ -352,6 +352,7 @@ impl Draw {
             9 => Message::SetConfig(Config { flags: self.u16(), miss_send_len: self.u16() }),
             10 => Message::PacketIn(PacketIn {
                 userdata: Vec::new(),
+                continuation: Vec::new(),
                 buffer_id: self.u32(),
                 total_len: self.u16(),
                 reason: self.u8(),
@@ -568,6 +569,7 @@ fn asynchronous_messages_have_the_layout_of_the_header_file() {
     );
     let packet_in = PacketIn {
         userdata: Vec::new(),
+        continuation: Vec::new(),
         buffer_id: NO_BUFFER,
         total_len: 60,
         reason: 1,

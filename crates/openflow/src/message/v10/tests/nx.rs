@@ -147,6 +147,7 @@ fn message(d: &mut Draw) -> Message {
         }),
         2 => Message::PacketIn(PacketIn {
             userdata: Vec::new(),
+            continuation: Vec::new(),
             buffer_id: d.u32(),
             total_len: d.u16(),
             reason: d.u8(),
