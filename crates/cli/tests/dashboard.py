@@ -334,6 +334,19 @@ def headroom(page):
     wait_for(page, "20 % again", lambda links, _: 75 < links[0] < 85)
 
 
+def a_warning_is_shown(page):
+    """What a worker lacks is told at the top of the page, from events made up here."""
+    said = "worker 0 is busy 90 % of the time"
+    state = {"at_s": 1.0, "missed": 0, "changes": 0, "period_ms": 400, "tolerance": "1ms", "defaults": {}}
+    state |= {"fields": [], "links": [], "rows": [], "failures": []}
+    state["workers"] = [{"load": 0.9, "headroom": 0.1, "warning": said}]
+    body = f"event: state\ndata: {json.dumps(state)}\n\n"
+    page.route("**/events", lambda route: route.fulfill(content_type="text/event-stream", body=body))
+    page.reload()
+    expect(page.locator("#problem")).to_have_text(said)
+    expect(page.locator("#totals")).to_contain_text("worker 0: 10 % headroom")
+
+
 def warning(page):
     """A worker that has too much to do is told before a frame is later than the tolerance."""
     expect(page.locator("#problem")).to_have_text(re.compile(r"worker 0 is busy \d+ % of the time"), timeout=30000)
@@ -382,6 +395,7 @@ with sync_playwright() as playwright:
             a_session(page, nodes[0])
         elif scenario == "headroom":
             headroom(page)
+            a_warning_is_shown(page)
         elif scenario == "warning":
             warning(page)
     browser.close()

@@ -66,8 +66,9 @@ mod tests {
 
     #[test]
     fn a_worker_says_which_priority_it_could_not_have() {
-        let (yes, no): (fn() -> io::Result<()>, fn() -> io::Result<()>) =
-            (|| Ok(()), || Err(io::Error::from_raw_os_error(1)));
+        type Set = fn() -> io::Result<()>;
+        let yes: Set = || Ok(());
+        let no: Set = || Err(io::Error::from_raw_os_error(1));
         let told = |idle, real_time, high| take_with(idle, real_time, high).unwrap_or_default();
         assert_eq!(told(Idle::Busy, no, no), "", "it asks for none");
         assert_eq!(told(Idle::Save, no, yes), "");

@@ -45,7 +45,7 @@ pub(crate) struct Check {
     data_path: Option<DataPathArg>,
     /// Predict whether this machine carries the network: packets per second, TCP rate, lateness,
     /// memory and start time, with 95 % intervals, and what would help. The first time this takes
-    /// ten seconds, in which the machine is measured.
+    /// twenty seconds, in which the machine is measured.
     #[cfg(target_os = "linux")]
     #[arg(long, conflicts_with = "schema")]
     capacity: bool,

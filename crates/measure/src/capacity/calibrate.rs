@@ -1,5 +1,4 @@
-//! Measures [`EngineCosts`]: random networks are run, and the time of a worker for a
-//! packet is fitted
+//! Measures [`EngineCosts`]: random networks are run, and the time of a worker for a packet is fitted
 //! to the counts of `demand.rs`. So the intervals contain both the spread of measurements and what
 //! the counts do not explain.
 
@@ -72,7 +71,7 @@ pub struct CalibrationPoint {
     pub shape: PacketShape,
 }
 
-/// Measures what the engine costs on this machine: in about ten seconds, or a minute.
+/// Measures what the engine costs on this machine: in about twenty seconds, or a minute.
 ///
 /// # Errors
 /// [`CalibrationError`].
