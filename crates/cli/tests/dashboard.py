@@ -288,6 +288,61 @@ FALLING = """async () => {
 }"""
 
 
+def percents(page):
+    """Returns the headroom of each link, and of each worker, as the page shows it."""
+    links = page.locator("#links tbody tr td:nth-child(8)").all_text_contents()
+    workers = re.findall(r"worker \d+: (\d+) % headroom", page.locator("#totals").text_content())
+    return [float(text.rstrip(" %")) for text in links], [float(text) for text in workers]
+
+
+def wait_for(page, what, is_there):
+    """Waits until `is_there` is true of the headrooms on the page."""
+    for _ in range(150):
+        if is_there(*percents(page)):
+            return
+        page.wait_for_timeout(100)
+    raise AssertionError((what, percents(page)))
+
+
+def metrics(page):
+    """Returns the headrooms of links and of workers in the metrics, in %."""
+    answer = page.request.get(site + "/metrics", headers={"authorization": f"Bearer {token}"})
+    text = answer.text()
+    value = r"\{.*\} ([\d.e-]+)$"
+    return [
+        [100 * float(found) for found in re.findall(f"^fastpath_{kind}_headroom_ratio{value}", text, re.M)]
+        for kind in ("link", "worker")
+    ]
+
+
+def headroom(page):
+    """The headroom of links and workers is that of the metrics, and changes with the load."""
+    wait_for(page, "20 % of the rate", lambda links, workers: 75 < links[0] < 85 and len(workers) == 1)
+    # The metrics are of the time since they were last read.
+    metrics(page)
+    page.wait_for_timeout(2000)
+    (forward, back), (worker,) = metrics(page)
+    (shown,), (worker_shown,) = percents(page)
+    assert abs(min(forward, back) - shown) < 5 and abs(worker - worker_shown) < 10, (forward, back, shown, worker)
+    choose(page, "a-b")
+    # A quarter of the rate is four times the load.
+    page.locator("#rate").fill("2500kbit")
+    page.locator("#rate").press("Enter")
+    wait_for(page, "80 % of the rate", lambda links, _: 10 < links[0] < 30)
+    page.locator("#rate").fill("10Mbit")
+    page.locator("#rate").press("Enter")
+    wait_for(page, "20 % again", lambda links, _: 75 < links[0] < 85)
+
+
+def warning(page):
+    """A worker that has too much to do is told before a frame is later than the tolerance."""
+    expect(page.locator("#problem")).to_have_text(re.compile(r"worker 0 is busy \d+ % of the time"), timeout=30000)
+    expect(page.locator("#totals")).to_contain_text(" 0 frames more than 2s late")
+    links, (worker,) = percents(page)
+    # A link without a rate has what the worker has.
+    assert worker <= 20 and all(link <= 20 for link in links), (links, worker)
+
+
 def figure(page, scheme, width):
     """Emulab's figure: the whole page."""
     page.goto(url)
@@ -325,5 +380,9 @@ with sync_playwright() as playwright:
             a_host(page)
             a_switch(page)
             a_session(page, nodes[0])
+        elif scenario == "headroom":
+            headroom(page)
+        elif scenario == "warning":
+            warning(page)
     browser.close()
 assert complaints == [], json.dumps(complaints)

@@ -242,3 +242,51 @@ fn an_exported_session_leads_to_the_same_values_traces_included() {
     }
     assert_eq!(running.links(), asked, "{exported}");
 }
+
+/// A link of which traffic takes a fifth.
+const FIFTH: &str = "[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\nrate = '10Mbit'\n\
+    [[traffic]]\nfrom = 'a'\nto = 'b'\nkind = 'constant'\nrate = '2Mbit'\nsize = 1000\n";
+
+#[test]
+fn the_dashboard_the_metrics_and_ctl_top_show_one_headroom() {
+    let test = "the_dashboard_the_metrics_and_ctl_top_show_one_headroom";
+    let spec = Scratch::new(test, "headroom.toml", FIFTH);
+    let Some(running) = drive(test, &spec.file, "headroom", &[]) else { return };
+    let top = running.ask("top");
+    let of_link = |from: &str| {
+        let links = top["links"].as_array().unwrap();
+        links.iter().find(|link| link["from"] == from).unwrap()["headroom"].as_f64().unwrap()
+    };
+    // 1,042 bytes for each 1,000 of payload.
+    assert!((of_link("a") - 0.79).abs() < 0.05 && of_link("b") > 0.8, "{top}");
+    assert_eq!(top["warnings"], serde_json::json!([]));
+}
+
+/// More than a worker carries, over so many queues that it is busy for long with each frame.
+fn too_much() -> String {
+    let mut text = "engine = { tolerance = '2s' }\n[host.a]\n[host.b]\n".to_owned();
+    let node = |number: usize| match number {
+        0 => "a".to_owned(),
+        9 => "b".to_owned(),
+        number => format!("r{number}"),
+    };
+    (1..9).for_each(|number| text += &format!("[router.r{number}]\n"));
+    for number in 0..9 {
+        let (from, to) = (node(number), node(number + 1));
+        text += &format!(
+            "[[link]]\nbetween = ['{from}', '{to}']\ndelay = '1us'\nqueue = {{ kind = 'codel', limit = '9p' }}\n"
+        );
+    }
+    text + "[[traffic]]\nfrom = 'a'\nto = 'b'\nkind = 'constant'\nrate = '2Gbit'\nsize = 100\n"
+}
+
+#[test]
+fn a_warning_appears_before_the_tolerance_breaks() {
+    let test = "a_warning_appears_before_the_tolerance_breaks";
+    let spec = Scratch::new(test, "warning.toml", &too_much());
+    let Some(running) = drive(test, &spec.file, "warning", &[]) else { return };
+    let report = running.ask("report");
+    assert!(report["workers"][0]["warning"].as_str().unwrap().contains("is busy"), "{report}");
+    assert_eq!(report["lateness"]["late"], 0, "{}", report["lateness"]);
+    assert!(!running.ask("top")["warnings"].as_array().unwrap().is_empty());
+}

@@ -619,3 +619,86 @@ fn a_lab_changes_to_another_spec_and_shows_its_nodes() {
     assert_eq!(place.run(&["down"]).0, 0);
     up.wait().unwrap();
 }
+
+/// Two switches in a row that track UDP, in zones of their own.
+const TRACKING: &str = r#"[host.a]
+[host.b]
+[openflow.s1]
+rules = """
+table=0,priority=9,udp,actions=ct(commit,zone=1,exec(set_field:7->ct_mark)),NORMAL
+table=0,priority=1,actions=NORMAL
+"""
+[openflow.s2]
+rules = """
+table=0,priority=9,udp,actions=ct(commit,zone=2),NORMAL
+table=0,priority=1,actions=NORMAL
+"""
+[[link]]
+between = ["a", "s1"]
+delay = "1ms"
+[[link]]
+between = ["s1", "s2"]
+[[link]]
+between = ["s2", "b"]
+"#;
+
+#[test]
+fn connections_are_listed_by_zone_and_node_and_ended() {
+    let place = Place::new("connections");
+    fs::write(place.directory.join("net.toml"), TRACKING).unwrap();
+    let Some(child) = place.up("ctl connections") else { return };
+    let _lab = Ending(&place, child);
+    let ctl = |words: &str| {
+        let mut command = Command::new(PROGRAM);
+        command.args(["ctl", "connections"]).args(words.split_whitespace());
+        command.env("FASTPATH_STATE_DIR", place.directory.join("state")).env_remove("FASTPATH_LAB");
+        let Output { status, stdout, stderr } = command.output().unwrap();
+        (status.code(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
+    };
+    let listed = |words: &str| {
+        let (code, said, refused) = ctl(words);
+        assert_eq!((code, refused.as_str()), (Some(0), ""), "{words}");
+        said.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(""), [""; 0]);
+    // The name has an address of IPv6 too.
+    let send = "b=$(getent ahostsv4 b | head -n 1) && echo > /dev/udp/${b%% *}/$0";
+    for port in ["5301", "5302", "5303"] {
+        let (code, text) = place.run(&["exec", "a", "--", "bash", "-c", send, port]);
+        assert_eq!(code, 0, "{text}");
+    }
+    // The packets may still be on their way.
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    let all = loop {
+        let all = listed("");
+        if all.len() == 6 {
+            break all;
+        }
+        assert!(std::time::Instant::now() < end, "{all:#?}");
+    };
+    let of = |lines: &[String], words: [&str; 2]| {
+        lines.iter().filter(|line| words.iter().all(|word| line.contains(word))).count()
+    };
+    assert_eq!([of(&all, ["s1: udp,", "zone=1,"]), of(&all, ["s2: udp,", "zone=2"])], [3, 3], "{all:#?}");
+    let first = listed("1");
+    assert_eq!((first.len(), of(&first, ["udp,orig=(src=", ",mark=7"])), (3, 3), "{first:#?}");
+    assert!(first.iter().all(|line| line.starts_with("udp,")), "one node needs no name: {first:#?}");
+    assert_eq!(of(&first, [",dport=5302)", ",reply=(src="]), 1, "{first:#?}");
+    assert_eq!((listed("--node s2").len(), listed("2 --node s1").len(), listed("3").len()), (3, 0, 0));
+    let json: serde_json::Value = serde_json::from_str(&ctl("--node s2 --json").1).unwrap();
+    let one = &json["connections"][0];
+    assert_eq!(
+        (&one["node"], &one["zone"], &one["protocol"]),
+        (&"s2".into(), &2.into(), &17.into()),
+        "{json}"
+    );
+    // End those of a zone, of a node, and of none that exists.
+    assert_eq!(listed("1 --node s2 --flush"), ["0 connections ended"]);
+    assert_eq!(listed("1 --flush"), ["3 connections ended"]);
+    assert_eq!((listed("1").len(), listed("2").len()), (0, 3));
+    let (code, _, why) = ctl("--node s3 --flush");
+    assert!(code == Some(2) && why.contains("no OpenFlow node is called 's3'"), "{code:?} {why}");
+    assert_eq!(ctl("--flush --json").0, Some(2));
+    assert_eq!(listed("--node s2 --flush"), ["3 connections ended"]);
+    assert_eq!(listed(""), [""; 0]);
+}

@@ -10,7 +10,7 @@
 //! direction of a link is the smaller of the unused share of its rate and the headroom of the
 //! busiest worker.
 
-use crate::pulse::Pulse;
+use crate::pulse::{Pulse, RecentWorker};
 use crate::report::{LinkReport, PipeReport, Report};
 use crate::worker_group::WorkerGroup;
 use fastpath_port::Notice;
@@ -43,6 +43,8 @@ struct WatchedWorker {
     /// Pulses in a row with too little headroom, or with enough while there is a warning.
     count: u32,
     is_warned: bool,
+    /// What it lacks, since it was told.
+    warning: Option<String>,
 }
 
 impl HeadroomWatch {
@@ -50,8 +52,17 @@ impl HeadroomWatch {
         HeadroomWatch { tolerance, is_stated, workers: vec![WatchedWorker::default(); workers] }
     }
 
-    /// Takes the next pulse of a worker. Returns its recent load, and what to tell the user.
-    pub(crate) fn observe(&mut self, number: usize, pulse: Pulse) -> (f64, Option<String>) {
+    /// Takes the next pulse of a worker. Returns what it did, and what to tell the user.
+    pub(crate) fn observe(&mut self, number: usize, pulse: Pulse) -> (RecentWorker, Option<String>) {
+        let (load, text) = self.judge(number, pulse);
+        let worker = &mut self.workers[number];
+        if text.is_some() {
+            worker.warning = text.clone().filter(|_| worker.is_warned);
+        }
+        (RecentWorker { load, warning: worker.warning.clone() }, text)
+    }
+
+    fn judge(&mut self, number: usize, pulse: Pulse) -> (f64, Option<String>) {
         let worker = &mut self.workers[number];
         let before = worker.last.replace(pulse).unwrap_or_default();
         let seconds = pulse.at.since(before.at).as_secs_f64();
@@ -103,13 +114,13 @@ impl HeadroomThread {
         let run = move || {
             while stopped.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
                 let Some(pulses) = workers.pulses() else { return };
-                let mut loads = Vec::with_capacity(pulses.len());
+                let mut recent = Vec::with_capacity(pulses.len());
                 for (number, pulse) in pulses.into_iter().enumerate() {
-                    let (load, text) = watch.observe(number, pulse);
-                    loads.push(load);
+                    let (worker, text) = watch.observe(number, pulse);
+                    recent.push(worker);
                     text.iter().for_each(|text| notice.send(text));
                 }
-                workers.set_recent_loads(loads);
+                workers.set_recent(recent);
             }
         };
         let thread = std::thread::Builder::new().name("fastpath-headroom".to_owned()).spawn(run)?;
@@ -146,10 +157,20 @@ pub fn pipe_load(before: Option<&PipeReport>, pipe: &PipeReport, seconds: f64) -
     Some(per_second(8.0 * bytes, seconds) / rate.as_bps() as f64)
 }
 
+/// Returns the headroom of workers together: that of the busiest.
+pub fn headroom_of_workers(loads: &[f64]) -> f64 {
+    1.0 - loads.iter().copied().fold(0.0, f64::max)
+}
+
+/// Returns the headroom of a direction of a link with this load, beside that of the workers.
+pub fn pipe_headroom(load: Option<f64>, of_workers: f64) -> f64 {
+    (1.0 - load.unwrap_or(0.0)).clamp(0.0, 1.0).min(of_workers)
+}
+
 /// Returns the headroom of both directions of each link between two reports of one network, in the
 /// order of links.
 pub fn link_headrooms(before: &Report, after: &Report) -> Vec<[f64; 2]> {
-    let of_workers = 1.0 - worker_loads(before, after).into_iter().fold(0.0, f64::max);
+    let of_workers = headroom_of_workers(&worker_loads(before, after));
     let seconds = after.uptime_s - before.uptime_s;
     let earlier = |place: usize, link: &LinkReport| {
         before.links.get(place).filter(|before| before.name == link.name).map(|before| &before.directions)
@@ -158,7 +179,7 @@ pub fn link_headrooms(before: &Report, after: &Report) -> Vec<[f64; 2]> {
         let before = earlier(place, link);
         [0, 1].map(|index| {
             let load = pipe_load(before.map(|pipes| &pipes[index]), &link.directions[index], seconds);
-            (1.0 - load.unwrap_or(0.0)).clamp(0.0, 1.0).min(of_workers)
+            pipe_headroom(load, of_workers)
         })
     };
     after.links.iter().enumerate().map(of_link).collect()
@@ -177,8 +198,12 @@ mod tests {
             pulse.busy = pulse.busy.saturating_add(Duration::from_us((1e6 * busy) as u64));
             pulse.released += released;
             pulse.near += near;
-            let (load, text) = watch.observe(0, pulse);
-            assert!((load - busy).abs() < 1e-6);
+            let (recent, text) = watch.observe(0, pulse);
+            assert!((recent.load - busy).abs() < 1e-6);
+            if let Some(text) = &text {
+                let is_over = text.contains("headroom again");
+                assert_eq!(recent.warning.as_ref(), Some(text).filter(|_| !is_over));
+            }
             text
         });
         each.collect()

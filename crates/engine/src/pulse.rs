@@ -13,3 +13,12 @@ pub(crate) struct Pulse {
     /// Frames released later than half of the tolerance.
     pub(crate) near: u64,
 }
+
+/// What a worker did in the last second.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(crate) struct RecentWorker {
+    /// The share of the time in which it moved frames.
+    pub(crate) load: f64,
+    /// What it lacks, from the notice on until that is over.
+    pub(crate) warning: Option<String>,
+}

@@ -85,6 +85,9 @@ pub struct WorkerReport {
     /// How much more it can carry: 1 − `recent_load`.
     #[serde(default)]
     pub headroom: f64,
+    /// What it lacks for its load, while it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
     /// Number of sleeps.
     pub sleeps: u64,
     /// Stalls: the worker neither ran nor waited for a core. A hypervisor or interrupts had the
@@ -556,6 +559,7 @@ fn worker_report(worker: &WorkerState, at: Time) -> WorkerReport {
         cpu_s: worker.cpu.as_secs_f64(),
         recent_load: load,
         headroom: (1.0 - load).max(0.0),
+        warning: None,
         sleeps: worker.sleeps,
         stalled: interruptions(&worker.stalled),
         preempted: interruptions(&worker.preempted),

@@ -26,6 +26,7 @@ use crate::lateness::LatenessPolicy;
 use crate::node_switch::WorkerSwitch;
 use crate::open_ports::OpenPorts;
 use crate::port::{BURST, Burst, Port, PortCounters, PortError};
+use crate::priority::take_worker_priority;
 use crate::pulse::Pulse;
 use crate::ready::Ready;
 use crate::sleep_margin::SleepMargin;
@@ -39,9 +40,7 @@ use fastpath_net::flows::FlowTable;
 use fastpath_net::sample::{self, Sample};
 use fastpath_net::{Delivery, Edge, EdgeId, Frame, LinkChange, Network, Observer, PipeId, Reason};
 use fastpath_spec::{Idle, Late, LinkId, TraceEvent};
-use fastpath_sys::thread::{
-    has_virtual_time, minimise_timer_slack, release_heap, set_high_priority, set_low_priority, set_real_time,
-};
+use fastpath_sys::thread::{has_virtual_time, minimise_timer_slack, release_heap, set_low_priority};
 use fastpath_units::{Duration, Time};
 use std::io;
 use std::sync::Arc;
@@ -202,20 +201,7 @@ impl<L: Observer> Worker<L> {
 
     /// Runs until it is stopped or every port of every worker has failed.
     pub(crate) fn run(&mut self) {
-        // A spinning thread of high priority would keep its core from the hosts that it serves.
-        if self.idle != Idle::Busy {
-            // A worker that never polls leaves its core to the hosts whenever it can.
-            let set = match self.idle {
-                Idle::Sleep => set_real_time().or_else(|_| set_high_priority()),
-                _ => set_high_priority(),
-            };
-            if let Err(error) = set {
-                let ask = "allow it with CAP_SYS_NICE, ulimit -e 40 or LimitNICE=-20";
-                self.notice.send(&format!(
-                    "the engine has the priority of other programs ({error}): under load frames may be late or lost; {ask}"
-                ));
-            }
-        }
+        take_worker_priority(self.idle).iter().for_each(|text| self.notice.send(text));
         while !self.commands.is_stopped() && !self.open_ports.is_over() {
             self.iterate();
         }

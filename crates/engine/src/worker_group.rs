@@ -10,7 +10,7 @@ use crate::data_paths::DataPaths;
 use crate::kernel_log::KernelLog;
 use crate::packet_log::LogStatus;
 use crate::port::Port;
-use crate::pulse::Pulse;
+use crate::pulse::{Pulse, RecentWorker};
 use crate::report::Report;
 use crate::snapshot::{EdgeState, PipeState, Snapshot};
 use crate::switch_report::SwitchCopy;
@@ -46,8 +46,8 @@ struct GroupState {
     /// Where links run, in a lab.
     paths: Option<Arc<DataPaths>>,
     kernel_log: Mutex<Option<KernelLog>>,
-    /// The load of each worker in the last second; empty before.
-    recent_loads: Mutex<Vec<f64>>,
+    /// What each worker did in the last second; empty before.
+    recent: Mutex<Vec<RecentWorker>>,
 }
 
 /// The topology that runs, and the part of each worker.
@@ -90,7 +90,7 @@ impl WorkerGroup {
             flows: Mutex::default(),
             paths,
             kernel_log: Mutex::new(kernel_log),
-            recent_loads: Mutex::default(),
+            recent: Mutex::default(),
         }))
     }
 
@@ -106,9 +106,10 @@ impl WorkerGroup {
         let current = self.current();
         let mut report =
             Report { seed: Some(self.0.seed), ..Report::of(current.topology(), &current.snapshot()?) };
-        let loads = self.0.recent_loads.lock().unwrap_or_else(PoisonError::into_inner);
-        for (worker, &load) in report.workers.iter_mut().zip(&*loads) {
-            (worker.recent_load, worker.headroom) = (load, 1.0 - load);
+        let recent = self.0.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        for (worker, RecentWorker { load, warning }) in report.workers.iter_mut().zip(&*recent) {
+            (worker.recent_load, worker.headroom) = (*load, 1.0 - load);
+            worker.warning.clone_from(warning);
         }
         Some(report)
     }
@@ -118,9 +119,9 @@ impl WorkerGroup {
         self.0.commands.iter().map(CommandSender::pulse).collect()
     }
 
-    /// Keeps the load of each worker in the last second, for reports.
-    pub(crate) fn set_recent_loads(&self, loads: Vec<f64>) {
-        *self.0.recent_loads.lock().unwrap_or_else(PoisonError::into_inner) = loads;
+    /// Keeps what each worker did in the last second, for reports.
+    pub(crate) fn set_recent(&self, recent: Vec<RecentWorker>) {
+        *self.0.recent.lock().unwrap_or_else(PoisonError::into_inner) = recent;
     }
 
     /// Changes the topology. What stays is not disturbed. `ports` has a port for each edge that is

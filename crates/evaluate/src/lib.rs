@@ -25,7 +25,10 @@ mod registered;
 mod temporary;
 mod testbed;
 
-pub use capacity::{CapacityEvaluation, CapacityFigure, CapacityPoint, PredictedQuantity, evaluate_capacity};
+pub use capacity::{
+    CapacityEvaluation, CapacityFigure, CapacityPoint, PointKind, PredictedQuantity, SpeedAccuracy,
+    evaluate_capacity,
+};
 pub use fastpath_measure::Effort;
 pub use prediction::{
     PredictionError, PredictionFigure, PredictionOptions, RestrictedPlatform, predict, predict_families,

@@ -297,7 +297,7 @@ impl CapacityOptions {
 
 /// The kind of ports in the costs that stands for those of a network.
 fn port_of(costs: &EngineCosts, topology: &Topology, warnings: &mut Vec<String>) -> &'static str {
-    if !costs.ports_ns.contains_key("tap") {
+    if costs.lab.is_none() {
         warnings.push(
             "without the cost of ports the packets/s are those between ports in memory: an upper bound"
                 .to_owned(),

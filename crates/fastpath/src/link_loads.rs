@@ -1,6 +1,6 @@
 //! What the links of a running network do at the moment: the difference of two reports.
 
-use fastpath_engine::headroom::{pipe_load, worker_loads};
+use fastpath_engine::headroom::{headroom_of_workers, pipe_headroom, pipe_load, worker_loads};
 use fastpath_engine::{PipeReport, Report};
 use fastpath_units::stats::per_second;
 use serde::Serialize;
@@ -50,6 +50,8 @@ pub struct LinkLoads {
     pub interval_s: f64,
     /// The load of each worker during the interval: the fraction in which it moved frames.
     pub workers: Vec<f64>,
+    /// What workers lack for their load at the end.
+    pub warnings: Vec<String>,
     /// The directions of all links: those that drop first, then by load and rate.
     pub links: Vec<LinkLoad>,
 }
@@ -62,7 +64,7 @@ impl LinkLoads {
         let earlier: HashMap<&str, &[PipeReport; 2]> =
             before.links.iter().map(|link| (link.name.as_str(), &link.directions)).collect();
         let workers = worker_loads(before, after);
-        let of_workers = 1.0 - workers.iter().copied().fold(0.0, f64::max);
+        let of_workers = headroom_of_workers(&workers);
         let mut links = Vec::new();
         for link in &after.links {
             for (index, pipe) in link.directions.iter().enumerate() {
@@ -77,7 +79,8 @@ impl LinkLoads {
             let first = b[0].total_cmp(&a[0]);
             first.then(b[1].total_cmp(&a[1])).then(b[2].total_cmp(&a[2]))
         });
-        LinkLoads { uptime_s: after.uptime_s, interval_s, workers, links }
+        let warnings = after.workers.iter().filter_map(|worker| worker.warning.clone()).collect();
+        LinkLoads { uptime_s: after.uptime_s, interval_s, workers, warnings, links }
     }
 }
 
@@ -105,7 +108,7 @@ impl LinkLoad {
             to: pipe.to.clone(),
             state: pipe.state.clone(),
             load,
-            headroom: (1.0 - load.unwrap_or(0.0)).clamp(0.0, 1.0).min(of_workers),
+            headroom: pipe_headroom(load, of_workers),
             in_bps,
             out_bps,
             queued_frames: pipe.queued_frames,

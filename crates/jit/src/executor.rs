@@ -5,6 +5,7 @@ use crate::native::{CompileError, Fate, Worker};
 use fastpath_switch::execute::{
     BackgroundJob, CreditPosition, Executor, Forwarder, Outbox, OutboxEntry, Verdict,
 };
+use fastpath_switch::outcome::LearnedChange;
 use fastpath_switch::{Rank, Switch};
 use fastpath_units::Time;
 use std::any::Any;
@@ -65,6 +66,11 @@ impl Executor for Compiled {
         self.renew();
     }
 
+    fn update_flows(&mut self, switch: &mut Switch, tables: &[u8]) {
+        self.live.update_flows(switch, tables);
+        self.renew();
+    }
+
     fn execute(
         &mut self,
         switch: &mut Switch,
@@ -80,10 +86,12 @@ impl Executor for Compiled {
         let verdict = one.run(in_port, frame, out);
         let learned = one.worker.take_learned();
         if !learned.is_empty() {
-            for flow in &learned {
-                switch.learn(now, flow);
+            let (change, tables) = switch.learn_all(now, &learned);
+            match change {
+                LearnedChange::None => {}
+                LearnedChange::Flows => self.update_flows(switch, &tables),
+                LearnedChange::OtherTables => self.update(switch),
             }
-            self.update(switch);
             learned.into_iter().for_each(|flow| out.push(OutboxEntry::Learn(Box::new(flow)), &[]));
         }
         verdict

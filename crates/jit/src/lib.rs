@@ -30,7 +30,7 @@
 //!
 //! [`ebpf`] makes a program of the kernel from the same tables, with maps for its rules and counts.
 //!
-//! The shapes of tables are not here: those are plans (`switch/src/plan`). Ports, threads and
+//! The shapes of tables are not here: those are plans (the crate `fastpath-plan`). Ports, threads and
 //! clocks are not here either: time is an argument. Read first: `template.rs`, `program.rs`,
 //! `native/mod.rs`.
 
@@ -40,10 +40,13 @@ mod cells;
 pub mod ebpf;
 mod executor;
 mod live;
+mod live_groups;
 mod native;
 mod port_table;
 mod program;
+mod serials;
 mod shared;
+mod table_list;
 mod template;
 mod walk;
 

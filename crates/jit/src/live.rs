@@ -12,29 +12,35 @@
 
 use crate::base_table::BaseTable;
 use crate::cells::{FlowCell, PortCell, TableCell, flow_cells, place_of};
+use crate::live_groups::LiveGroups;
 use crate::native::{self, Code, CompileError, Worker};
 use crate::port_table::{PORT_CELLS, PortTable};
-use crate::program::{Choice, GroupView, Program, TableData};
+use crate::program::{Program, TableData};
+use crate::serials::Serials;
 use crate::shared::{Shared, WorkerCells};
+use crate::table_list::TableList;
 use fastpath_plan::TablePlan;
 use fastpath_plan::{Delta, Rule, Shelf, Update};
 use fastpath_switch::execute::CreditPosition;
 use fastpath_switch::flow::{Counters, Rank};
 use fastpath_switch::meter::Meter;
 use fastpath_switch::port::PortCounters;
-use fastpath_switch::{Changes, Switch};
-use std::collections::BTreeMap;
+use fastpath_switch::{Changes, CookieCounts, Switch};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::mem;
 use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The changes on top of a base from which the next base is urgent, if they are also half as many
-/// as the rules of the base. So the work on bases is a small multiple of that on changes.
+/// The changes on top of a base from which the next base is urgent, if they are also more than
+/// [`tolerated`]. So the work on bases is a small multiple of that on changes.
 const PRESSING: usize = 4096;
 /// The changes on top of a base from which further ones should wait for the job in progress, if
-/// they are also as many as the rules of the base.
+/// they are also more than twice as many as are [`tolerated`].
 const BEHIND: usize = 1 << 17;
+/// A lookup visits every tuple of the changes. With at most this many it takes hardly longer than
+/// without changes.
+const FEW_TUPLES: usize = 4;
 
 /// The work of an update on the last counts of replaced tables, in reads of a cell. With [`CREDIT`]
 /// it takes less than a quarter of a millisecond.
@@ -73,8 +79,11 @@ pub struct Live {
     code: Arc<Code>,
     /// Whether the code is not that of the present bases.
     is_code_due: bool,
-    groups: BTreeMap<u32, Arc<GroupView>>,
+    groups: LiveGroups,
+    cookies: Arc<[CookieCounts]>,
     meters: BTreeMap<u32, LiveMeter>,
+    /// The tables with so many changes that further ones should wait for the job in progress.
+    far: BTreeSet<u8>,
     /// The changes since the start of the job in progress, by table, for the tables that it builds.
     since: Option<BTreeMap<u8, Since>>,
 }
@@ -114,7 +123,7 @@ struct AddedFlows {
     flows: Vec<AddedFlow>,
     /// The values last read of the cells of each flow.
     read: Vec<Counters>,
-    by_serial: BTreeMap<u64, u32>,
+    by_serial: Serials,
     /// The cells of the rule of each change; none for a removal.
     cells: Shelf<Arc<[FlowCell]>>,
     none: Arc<[FlowCell]>,
@@ -184,12 +193,14 @@ impl Live {
             ports: vec![PortCounters::default(); PORT_CELLS],
         });
         let code = Arc::new(code);
+        let cookies: Arc<[_]> = switch.tables().iter().map(|table| table.cookies().share()).collect();
         let empty = Program {
-            tables: Vec::new(),
+            tables: TableList::new(&[]),
+            cookies: Arc::clone(&cookies),
             code: Arc::clone(&code),
-            ports: PortTable::new(switch, None),
-            groups: BTreeMap::new(),
-            meters: BTreeMap::new(),
+            ports: Arc::new(PortTable::new(switch, None)),
+            groups: Arc::default(),
+            meters: Arc::default(),
             normal: switch.normal().share(),
             connections: switch.connections().share(),
             bridging: Arc::clone(switch.bridging()),
@@ -205,8 +216,10 @@ impl Live {
             garbage: Garbage::default(),
             code,
             is_code_due: false,
-            groups: BTreeMap::new(),
+            groups: LiveGroups::default(),
+            cookies,
             meters: BTreeMap::new(),
+            far: BTreeSet::new(),
             since: None,
         };
         live.publish(switch);
@@ -227,6 +240,20 @@ impl Live {
             self.update_table(switch, id, &changes);
         }
         self.publish(switch);
+        self.settle_retired(switch, SETTLED_AT_ONCE);
+    }
+
+    /// Applies the changes of flows in these tables, as [`Live::update`] does. Nothing else of the
+    /// switch has changed since the last update, so that the work is that of these tables only.
+    pub fn update_flows(&mut self, switch: &mut Switch, tables: &[u8]) {
+        let newest = self.shared.newest();
+        let mut list = newest.tables.clone();
+        for id in tables {
+            let changes = switch.table_mut(*id).take_changes();
+            self.update_table(switch, *id, &changes);
+            list.set(usize::from(*id), Arc::clone(&self.tables[usize::from(*id)].data));
+        }
+        self.publish_program(newest.with_tables(list, &self.code));
         self.settle_retired(switch, SETTLED_AT_ONCE);
     }
 
@@ -255,12 +282,23 @@ impl Live {
             since.take_in(plan.delta(), table.added.cells.len(), self.stations.len());
         }
         table.take_in(plan, self.stations.len());
+        self.note_far(id);
+    }
+
+    /// Notes whether a table is far from its base, after every change of either.
+    fn note_far(&mut self, id: u8) {
+        let plan = &self.tables[usize::from(id)].data.plan;
+        match plan.delta().len() > BEHIND.max(2 * tolerated(plan)) {
+            true => self.far.insert(id),
+            false => self.far.remove(&id),
+        };
     }
 
     fn replace(&mut self, id: u8, table: LiveTable) {
         let old = mem::replace(&mut self.tables[usize::from(id)], table);
         self.parts += 1;
         self.retired.push(Retired { id, part: self.parts, table: old, settled: 0 });
+        self.note_far(id);
     }
 
     /// Returns work that would make lookups faster: new bases for tables that have changed, and new
@@ -290,13 +328,18 @@ impl Live {
     /// Returns whether the next job should not wait for a quiet moment, because many changes lie on
     /// top of a base.
     pub fn is_pressing(&self) -> bool {
-        self.tables.iter().any(|table| table.data.plan.has_changed(PRESSING, 2))
+        self.plans_changed().any(|(changes, tolerated)| changes > PRESSING.max(tolerated))
     }
 
     /// Returns whether further changes should wait: many already wait for a base that a job is
     /// building.
     pub fn is_behind(&self) -> bool {
-        self.since.is_some() && self.tables.iter().any(|table| table.data.plan.has_changed(BEHIND, 1))
+        self.since.is_some() && !self.far.is_empty()
+    }
+
+    /// Returns the changes of each table since its base was built, and those [`tolerated`].
+    fn plans_changed(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.tables.iter().map(|LiveTable { data, .. }| (data.plan.delta().len(), tolerated(&data.plan)))
     }
 
     /// Takes over the result of a job. The changes made meanwhile lie on top of the new bases.
@@ -372,7 +415,7 @@ impl Live {
                 }
             }
         }
-        self.groups.iter().for_each(|(id, group)| group.settle(*id, switch));
+        self.groups.settle(switch);
         for (id, live) in &mut self.meters {
             if let Some(meter) = switch.meter_mut(*id).filter(|meter| **meter == live.settled) {
                 live.settled = live.meter.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -436,37 +479,30 @@ impl Live {
 
     /// Publishes a program of the present state.
     fn publish(&mut self, switch: &mut Switch) {
-        self.renew_groups(switch);
+        self.groups.renew(switch, self.stations.len());
         self.renew_meters(switch);
-        let groups = self.groups.iter().filter_map(|(id, view)| {
-            Some((*id, (Arc::clone(view), Choice::new(switch.group(*id)?, switch))))
-        });
-        let ports = PortTable::new(switch, Some(&self.shared.newest().ports));
-        let old = self.shared.publish(Program {
-            tables: self.tables.iter().map(|table| Arc::clone(&table.data)).collect(),
+        let ports = Arc::new(PortTable::new(switch, Some(&self.shared.newest().ports)));
+        let tables: Vec<_> = self.tables.iter().map(|table| Arc::clone(&table.data)).collect();
+        let meters = self.meters.iter().map(|(id, live)| (*id, Arc::clone(&live.meter)));
+        self.publish_program(Program {
+            tables: TableList::new(&tables),
+            cookies: Arc::clone(&self.cookies),
             code: Arc::clone(&self.code),
             ports,
-            groups: groups.collect(),
-            meters: self.meters.iter().map(|(id, live)| (*id, Arc::clone(&live.meter))).collect(),
+            groups: Arc::new(self.groups.with_choices(switch)),
+            meters: Arc::new(meters.collect()),
             normal: switch.normal().share(),
             connections: switch.connections().share(),
             bridging: Arc::clone(switch.bridging()),
         });
+    }
+
+    fn publish_program(&mut self, program: Program) {
+        let old = self.shared.publish(program);
         if !Arc::ptr_eq(&old.code, &self.code) {
             self.garbage.code.push(Arc::clone(&old.code));
         }
         self.programs.push(old);
-    }
-
-    fn renew_groups(&mut self, switch: &mut Switch) {
-        let is_same = |view: &GroupView, switch: &Switch, id: u32| {
-            switch.group(id).is_some_and(|group| Arc::ptr_eq(&group.buckets, &view.buckets))
-        };
-        self.groups.retain(|id, view| is_same(view, switch, *id));
-        let workers = self.stations.len();
-        for (id, group) in switch.groups() {
-            self.groups.entry(id).or_insert_with(|| Arc::new(GroupView::new(group, workers)));
-        }
     }
 
     /// A meter whose state in the switch is not the last credited one was changed there: it starts
@@ -554,14 +590,13 @@ impl AddedFlows {
     fn note(&mut self, rule: Option<&Rule>, workers: usize) {
         let AddedFlows { flows, read, by_serial, cells, none } = self;
         let Some(rule) = rule else { return cells.push(Arc::clone(none)) };
-        let position = *by_serial.entry(rule.serial).or_insert_with(|| {
-            flows.push(AddedFlow {
-                rank: rule.rank.clone(),
-                serial: rule.serial,
-                cells: flow_cells(workers),
-            });
+        let (serial, rank) = (rule.serial, &rule.rank);
+        let position = by_serial.get(serial).unwrap_or_else(|| {
+            let position = flows.len() as u32;
+            by_serial.add(serial, position);
+            flows.push(AddedFlow { rank: rank.clone(), serial, cells: flow_cells(workers) });
             read.resize(flows.len() * workers, Counters::default());
-            flows.len() as u32 - 1
+            position
         });
         cells.push(Arc::clone(&flows[position as usize].cells));
     }
@@ -623,7 +658,7 @@ impl LiveTable {
     /// Credits the counts of one flow, as a rule of the base and as an added one.
     fn settle_flow(&mut self, id: u8, switch: &mut Switch, rank: &Rank, serial: u64) {
         let rules = self.data.plan.rules();
-        let added = self.added.by_serial.get(&serial).map(|position| rules.len() + *position as usize);
+        let added = self.added.by_serial.get(serial).map(|position| rules.len() + position as usize);
         let based = rules.binary_search_by(|rule| rule.rank.cmp(rank)).ok();
         for position in based.into_iter().chain(added) {
             self.settle_position(position, id, switch);
@@ -677,6 +712,12 @@ impl Job {
             }
         }
     }
+}
+
+/// Returns the changes on top of a base that do not make its lookups much slower.
+fn tolerated(plan: &TablePlan) -> usize {
+    let rules = plan.rules().len();
+    if plan.delta().tuples() <= FEW_TUPLES { 2 * rules } else { rules / 2 }
 }
 
 /// Builds the tables without a base, by number, and the code of all tables.

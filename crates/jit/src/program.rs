@@ -11,6 +11,7 @@ use crate::base_table::BaseTable;
 use crate::cells::{FlowCell, GroupCell, GroupCells, place_of};
 use crate::native::code::Code;
 use crate::port_table::PortTable;
+use crate::table_list::TableList;
 use crate::template::GENERIC;
 use fastpath_plan::TablePlan;
 use fastpath_plan::{RuleNumber, Shelf};
@@ -18,7 +19,7 @@ use fastpath_switch::flow::Counters;
 use fastpath_switch::group::{Bucket, Group, GroupKind};
 use fastpath_switch::meter::Meter;
 use fastpath_switch::normal::Normal;
-use fastpath_switch::{Action, ActionSet, Bridging, Connections, Switch};
+use fastpath_switch::{Action, ActionSet, Bridging, Connections, CookieCounts, GroupIdentity, Switch};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -28,11 +29,13 @@ static ADDED_ROW: [u64; 1] = [GENERIC as u64];
 /// A switch at one moment.
 #[derive(Debug)]
 pub(crate) struct Program {
-    pub(crate) tables: Vec<Arc<TableData>>,
+    pub(crate) tables: TableList<TableData>,
+    /// How many flows of each table have each cookie.
+    pub(crate) cookies: Arc<[CookieCounts]>,
     pub(crate) code: Arc<Code>,
-    pub(crate) ports: PortTable,
-    pub(crate) groups: BTreeMap<u32, (Arc<GroupView>, Choice)>,
-    pub(crate) meters: BTreeMap<u32, Arc<Mutex<Meter>>>,
+    pub(crate) ports: Arc<PortTable>,
+    pub(crate) groups: Arc<BTreeMap<u32, (Arc<GroupView>, Choice)>>,
+    pub(crate) meters: Arc<BTreeMap<u32, Arc<Mutex<Meter>>>>,
     /// The address table of the switch.
     pub(crate) normal: Normal,
     /// The connections of the switch.
@@ -54,6 +57,7 @@ pub(crate) struct TableData {
 #[derive(Debug)]
 pub(crate) struct GroupView {
     pub(crate) buckets: Arc<[Bucket]>,
+    identity: GroupIdentity,
     /// The actions of each bucket, in the order of execution.
     pub(crate) actions: Vec<Vec<Action>>,
     /// The cells of each worker.
@@ -70,6 +74,23 @@ pub(crate) enum Choice {
     /// One bucket, chosen by weight: copies of the buckets without actions, in which dead buckets
     /// have weight 0.
     Share(Box<[Bucket]>),
+}
+
+impl Program {
+    /// Returns the same program with other tables.
+    pub(crate) fn with_tables(&self, tables: TableList<TableData>, code: &Arc<Code>) -> Program {
+        Program {
+            tables,
+            code: Arc::clone(code),
+            cookies: Arc::clone(&self.cookies),
+            ports: Arc::clone(&self.ports),
+            groups: Arc::clone(&self.groups),
+            meters: Arc::clone(&self.meters),
+            normal: self.normal.share(),
+            connections: self.connections.share(),
+            bridging: Arc::clone(&self.bridging),
+        }
+    }
 }
 
 impl Choice {
@@ -118,6 +139,7 @@ impl GroupView {
             group.buckets.iter().map(|bucket| ActionSet::of(&bucket.actions).in_order().cloned().collect());
         GroupView {
             buckets: Arc::clone(&group.buckets),
+            identity: group.identity.clone(),
             actions: actions.collect(),
             cells: (0..workers).map(|_| GroupCells::new(group.buckets.len())).collect(),
         }
@@ -127,7 +149,7 @@ impl GroupView {
     pub(crate) fn settle(&self, id: u32, switch: &mut Switch) {
         for cells in &self.cells {
             let buckets: Vec<Counters> = cells.buckets.iter().map(GroupCell::take).collect();
-            switch.credit_group(id, cells.group.take(), &buckets);
+            switch.credit_group(id, &self.identity, cells.group.take(), &buckets);
         }
     }
 }

@@ -8,8 +8,8 @@
 
 use crate::cells::{PortCell, TableCell, add};
 use crate::port_table::flags;
-use crate::program::{Choice, GroupView, Program};
-use fastpath_plan::{Rule, RuleNumber};
+use crate::program::{Choice, GroupView, Program, TableData};
+use fastpath_plan::{Rule, RuleNumber, TablePlan};
 use fastpath_switch::connections::{PacketView, TrackRequest, Tracked};
 use fastpath_switch::continuation::FlowName;
 use fastpath_switch::edit;
@@ -21,10 +21,12 @@ use fastpath_switch::meter::MeterResult;
 use fastpath_switch::normal::ForwardingDecision;
 use fastpath_switch::outcome::{DropReason, Learned, OUTCOMES_MAX, PacketIn, PacketInReason, has_room_for};
 use fastpath_switch::reason::ActionsIn;
-use fastpath_switch::{Action, ActionSet, Bridging, FlowMod, Instructions, Key, PacketOutcome, Rank, port};
+use fastpath_switch::{
+    Action, ActionSet, Bridging, CookieCounts, FlowMod, FlowsOfCookies, Instructions, Key, PacketOutcome,
+    Rank, port,
+};
 use fastpath_units::Time;
 use fastpath_wire::Headers;
-use std::collections::BTreeMap;
 use std::mem;
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::ops::Range;
@@ -56,6 +58,22 @@ pub(crate) struct Walk<'a> {
     /// Resubmits, clones and groups inside each other, and all resubmits so far.
     pub(crate) depth: usize,
     pub(crate) resubmits: &'a mut usize,
+}
+
+/// The flows of a table, for limits of `learn`.
+struct PlannedFlows<'a> {
+    plan: &'a TablePlan,
+    cookies: &'a CookieCounts,
+}
+
+impl FlowsOfCookies for PlannedFlows<'_> {
+    fn count(&self, cookie: u64) -> usize {
+        self.cookies.of(cookie)
+    }
+
+    fn has(&self, rank: &Rank, cookie: u64) -> bool {
+        self.plan.rule_of(rank).is_some_and(|rule| rule.cookie == cookie)
+    }
 }
 
 impl Walk<'_> {
@@ -313,15 +331,10 @@ impl Effects for Walk<'_> {
     }
 
     fn learn(&mut self, flow: FlowMod, limit: u32) -> bool {
-        let plan = &self.program.tables[usize::from(flow.table_id)].plan;
-        // Only a limit counts the rules: those of the base as they are after all changes.
-        let mut rules: BTreeMap<&Rank, Option<&Rule>> = BTreeMap::new();
-        if limit > 0 {
-            rules.extend(plan.rules().iter().map(|rule| (&rule.rank, Some(rule))));
-            rules.extend(plan.delta().since(0));
-        }
-        let flows = rules.values().flatten().map(|rule| (&rule.rank, rule.cookie));
-        let has_room = has_room_for(&flow, limit, flows, self.learned);
+        let table = usize::from(flow.table_id);
+        let Some(TableData { plan, .. }) = self.program.tables.get(table) else { return false };
+        let flows = PlannedFlows { plan, cookies: &self.program.cookies[table] };
+        let has_room = has_room_for((&flow, limit), &flows, self.learned);
         if has_room && self.learned.len() < OUTCOMES_MAX {
             self.learned.push(Learned::Flow { flow, limit });
         }

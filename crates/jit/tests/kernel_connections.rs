@@ -25,6 +25,7 @@ const SYN: u8 = 2;
 const RST: u8 = 4;
 const PSH: u8 = 8;
 const ACK: u8 = 16;
+const URG: u8 = 32;
 const ADDRESSES: [[u8; 4]; 2] = [[10, 0, 1, 1], [10, 0, 2, 1]];
 /// Where a DSCP stands in an Ethernet frame.
 const DSCP_AT: usize = 15;
@@ -390,9 +391,25 @@ fn ordinary_conversations_have_the_states_of_the_kernel() {
     println!("{seen:?}");
 }
 
-/// Why the kernel may have another state for a segment after this many of its connection.
-fn reason(before: u64, segment: &PeerSegment, has_odd_numbers: bool) -> Option<&'static str> {
+/// Returns whether the kernel takes a segment with these flags for one of TCP (`tcp_valid_flags` of
+/// nf_conntrack_proto_tcp.c).
+fn are_valid_there(flags: u8) -> bool {
+    let valid = [SYN, SYN | URG, SYN | ACK, RST, RST | ACK, FIN | ACK, FIN | ACK | URG, ACK, ACK | URG];
+    valid.contains(&(flags & !PSH))
+}
+
+/// Why the kernel may have this other state for a segment after this many of its connection.
+fn reason(
+    before: u64,
+    segment: &PeerSegment,
+    has_odd_numbers: bool,
+    kernel: PacketState,
+) -> Option<&'static str> {
     match segment.flags {
+        flags if !are_valid_there(flags) => {
+            let why = "here FIN may stand with RST, and URG with either or with SYN and ACK, there not";
+            (kernel == PacketState::Invalid).then_some(why)
+        }
         _ if before == 0 => Some("here any segment but SYN with ACK is taken up, there only SYN and ACK"),
         _ if before < 3 => Some("there the handshake has a table of states, here windows decide"),
         flags if flags & SYN != 0 => Some("there a SYN is ignored or invalid by the state, here by windows"),
@@ -420,7 +437,7 @@ fn odd_segments_differ_from_the_kernel_for_known_reasons_only() {
             same += 1;
             continue;
         }
-        let Some(why) = reason(before, &segment, has_odd_numbers) else {
+        let Some(why) = reason(before, &segment, has_odd_numbers, kernel.0) else {
             panic!("after {before}: kernel {kernel:?}, here {ours:?}: {segment:?} {:?}", peers.seq);
         };
         *differ.entry(why).or_insert(0) += 1;

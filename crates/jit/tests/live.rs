@@ -1,10 +1,11 @@
 //! Changes of rules while a base is being built.
 
 use fastpath_jit::{Fate, Live, Worker};
+use fastpath_switch::group::BUCKET_FIRST;
 use fastpath_switch::outcome::DropReason;
 use fastpath_switch::{
-    Action, Field, FieldMatch, FlowCommand, FlowMod, Instructions, Limits, Match, PacketOutcome, Port, Rank,
-    Switch,
+    Action, Bucket, Field, FieldMatch, FlowCommand, FlowMod, GroupCommand, GroupKind, GroupMod, Instructions,
+    Limits, Match, PacketOutcome, Port, Rank, Switch,
 };
 use fastpath_units::Time;
 
@@ -102,4 +103,49 @@ fn changes_are_in_force_and_counted_during_a_rebuild_and_must_wait_when_there_ar
     live.settle(&mut switch);
     let changed = switch.tables()[0].flow(&Rank::new(1, flow(5000).matching)).unwrap();
     assert_eq!(changed.counters.packets, expected(5000) + 3);
+}
+
+#[test]
+fn what_a_group_and_its_buckets_have_counted_outlives_a_change_of_the_group() {
+    let mut switch = Switch::new(Limits { tables: 1, ..Limits::default() });
+    (1..=2).for_each(|number| switch.set_port(number, Port::up()));
+    let request = |command, ids: &[u32]| {
+        let bucket = |id: &u32| Bucket { id: *id, ..Bucket::new([Action::output(2)]) };
+        GroupMod { command, id: 1, kind: GroupKind::All, buckets: ids.iter().map(bucket).collect() }
+    };
+    switch.group_mod(Time::ZERO, &request(GroupCommand::Add, &[10, 20])).unwrap();
+    let to_group = Instructions::apply([Action::Group(1)]);
+    switch.flow_mod(Time::ZERO, &FlowMod::add(0, 1, Match::any(), to_group)).unwrap();
+    let mut live = Live::new(&mut switch, 2).unwrap();
+    let (mut quick, mut slow) = (live.worker(0), live.worker(1));
+    let run = |worker: &mut Worker, packets: usize| {
+        (0..packets).for_each(|_| assert_eq!(worker.run(1, &mut [0; 60]), Fate::Done));
+    };
+    let counted = |live: &mut Live, switch: &mut Switch| {
+        live.settle(switch);
+        let group = switch.group(1).unwrap();
+        let buckets = group.bucket_counters.iter().map(|counters| counters.packets);
+        (group.counters.packets, buckets.collect::<Vec<_>>())
+    };
+    [&mut quick, &mut slow].into_iter().for_each(|worker| worker.begin(Time::ZERO));
+    run(&mut quick, 3);
+    let insert = request(GroupCommand::InsertBuckets(BUCKET_FIRST), &[5]);
+    switch.group_mod(Time::ZERO, &insert).unwrap();
+    live.update(&mut switch);
+    quick.begin(Time::ZERO);
+    run(&mut quick, 2);
+    // This worker is still with the group as it was.
+    run(&mut slow, 4);
+    assert_eq!(counted(&mut live, &mut switch), (9, vec![2, 9, 9]));
+    run(&mut slow, 1);
+    switch.group_mod(Time::ZERO, &request(GroupCommand::RemoveBuckets(10), &[])).unwrap();
+    live.update(&mut switch);
+    run(&mut slow, 1);
+    [&mut quick, &mut slow].into_iter().for_each(|worker| worker.begin(Time::ZERO));
+    assert_eq!(counted(&mut live, &mut switch), (11, vec![2, 11]));
+    // A modification counts the buckets from zero, as the specification has it.
+    run(&mut quick, 1);
+    switch.group_mod(Time::ZERO, &request(GroupCommand::Modify, &[20])).unwrap();
+    live.update(&mut switch);
+    assert_eq!(counted(&mut live, &mut switch), (12, vec![0]));
 }

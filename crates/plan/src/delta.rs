@@ -77,6 +77,11 @@ impl Delta {
         self.len() == 0
     }
 
+    /// Returns the number of tuples: the masks that a lookup tries.
+    pub fn tuples(&self) -> usize {
+        self.tuples.len()
+    }
+
     /// Notes that a rank has this rule now, or none.
     pub fn note(&mut self, rank: Rank, rule: Option<Rule>) {
         let terms = rank.matching().terms();

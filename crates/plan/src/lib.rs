@@ -286,6 +286,15 @@ impl TablePlan {
         &self.rules
     }
 
+    /// Returns the rule of a rank, unless it is a clause of a conjunction.
+    pub fn rule_of(&self, rank: &Rank) -> Option<&Rule> {
+        if let Some(change) = self.delta.change(rank) {
+            return change.rule.as_ref();
+        }
+        let place = self.rules.binary_search_by(|rule| rule.rank.cmp(rank)).ok()?;
+        Some(&self.rules[place])
+    }
+
     /// Returns the changes since the base was built.
     pub fn delta(&self) -> &Delta {
         &self.delta
@@ -304,12 +313,6 @@ impl TablePlan {
     /// built.
     pub fn is_settled(&self) -> bool {
         self.delta.is_empty()
-    }
-
-    /// Returns whether more than `least` changes were made since the base was built, and more than
-    /// one for every `share` rules of the base.
-    pub fn has_changed(&self, least: usize, share: usize) -> bool {
-        self.delta.len() > least.max(self.rules.len() / share)
     }
 
     /// Returns whether both have the same base, whatever changed since.

@@ -28,7 +28,7 @@ impl Executor for Planned {
             // The base is rebuilt whenever an eighth of the rules has changed, so loading a table
             // of n rules costs O(n log n).
             let plan = self.plan.table(id);
-            if plan.has_changed(0, 8) {
+            if plan.delta.len() > plan.rules.len() / 8 {
                 let fresh = TablePlan::new(&switch.tables()[usize::from(id)]);
                 self.plan.replace(id, fresh);
             }

@@ -8,6 +8,7 @@
 //!  read_word!(Full as "an end of a queue": ["drop" => Full::Drop, "block" => Full::Block]);
 //! ```
 
+use crate::examples::example;
 use crate::spec::{Clock, PacketRate, PerByte};
 use fastpath_text::fields::{Field, Fields, Name};
 use fastpath_text::mistake::Remarks;
@@ -102,16 +103,25 @@ pub(crate) fn value<T: FileValue>(
     default: Option<T>,
     remarks: &mut Remarks,
 ) -> Option<T> {
-    match fields.get(key) {
+    let general = format!("write {key} = {}", T::EXAMPLE);
+    let said = remarks.count();
+    let value = match fields.get(key) {
         Some(field) => T::read(&field, remarks),
         None => {
             if default.is_none() {
-                let instead = format!("write {key} = {}", T::EXAMPLE);
-                remarks.mistake(fields.at, format!("{} has no {key}", fields.what), instead);
+                remarks.mistake(fields.at, format!("{} has no {key}", fields.what), &*general);
             }
             default
         }
+    };
+    // The example of this key says more than that of all values of its kind.
+    if let Some(example) = example(&fields.what, key) {
+        let least = format!("write {key} = 0");
+        let is_general = |instead: &str| instead == general || instead == least;
+        remarks
+            .improve_since(said, |instead| is_general(instead).then(|| format!("write {key} = {example}")));
     }
+    value
 }
 
 /// Reads the tables of `[[key]]`. Those with mistakes are left out.

@@ -69,6 +69,7 @@ mod ended;
 mod environment;
 #[cfg(test)]
 mod every_word_tests;
+mod examples;
 pub mod experiment;
 mod framing;
 pub mod kernel;

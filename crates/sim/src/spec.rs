@@ -34,7 +34,12 @@ pub(crate) fn result<T>(file: &str, remarks: Remarks, value: Option<T>) -> Resul
 pub(crate) fn find(name: &Name, what: &str, known: &[String], remarks: &mut Remarks) -> Option<usize> {
     let found = known.iter().position(|known| *known == **name);
     if found.is_none() {
-        let instead = choice(name, known.iter().map(String::as_str));
+        let instead = match what {
+            "memory" | "cache" if known.is_empty() => {
+                format!("add it: [[{what}]] with name = \"{name}\" (see fastpath sim --describe {what})")
+            }
+            _ => choice(name, known.iter().map(String::as_str)),
+        };
         remarks.mistake(name.at, format!("there is no {what} '{name}'"), instead);
     }
     found

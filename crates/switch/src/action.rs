@@ -201,7 +201,7 @@ pub struct Controller {
     pub reason: PacketInReason,
     /// The number of the controllers that it is for; 0 for those that have not chosen one.
     pub id: u16,
-    /// Bytes for the controller, which only NXT_PACKET_IN2 has.
+    /// At most [`USERDATA_MAX`](crate::limits::USERDATA_MAX) bytes for the controller, which only NXT_PACKET_IN2 has.
     pub userdata: Vec<u8>,
     /// The meter that lets it pass; one that does not exist lets all pass.
     pub meter: Option<u32>,
@@ -394,6 +394,15 @@ impl Action {
         std::iter::once(self).chain(inner.iter().flat_map(Action::all)).collect()
     }
 
+    /// Returns how much memory it takes, actions inside it included.
+    pub fn bytes(&self) -> usize {
+        let outside = match self {
+            Action::Extension(extension) => size_of::<Extension>() + extension.bytes(),
+            _ => 0,
+        };
+        size_of::<Action>() + outside
+    }
+
     /// Returns the groups that it names.
     pub fn groups(&self) -> Vec<u32> {
         match self {
@@ -449,6 +458,18 @@ impl Action {
 }
 
 impl Extension {
+    /// Returns how much memory it takes beside itself.
+    fn bytes(&self) -> usize {
+        let own = match self {
+            Extension::Learn(learn) => size_of_val(&learn.specs[..]),
+            Extension::Bundle(bundle) => size_of_val(&bundle.members[..]),
+            Extension::Note(bytes) => bytes.len(),
+            Extension::Controller(controller) => controller.userdata.len(),
+            _ => 0,
+        };
+        own + self.inner().iter().map(Action::bytes).sum::<usize>()
+    }
+
     /// Returns all actions inside this one.
     pub fn inner(&self) -> &[Action] {
         match self {

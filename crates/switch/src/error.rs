@@ -1,6 +1,8 @@
 //! Why a switch refuses a request, with the numbers that OpenFlow 1.3.5 §7.4.4 assigns to the
 //! reason.
 
+use crate::limits::USERDATA_MAX;
+
 /// A refused flow, group, meter or port change, or packet-out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it, the specification numbers it")]
@@ -29,6 +31,8 @@ pub enum Refusal {
     CtNeedsCommit,
     #[error("exec of ct only sets ct_mark and ct_label, by set_field, load or move")]
     NotInExec,
+    #[error("userdata of controller has {0} bytes; at most {max} fit beside the packet", max = USERDATA_MAX)]
+    UserdataTooLong(usize),
     #[error("queue {0} does not exist")]
     ActionBadQueue(u32),
     #[error("group {0} does not exist; add it first")]
@@ -138,7 +142,7 @@ impl Refusal {
             Refusal::RequestBadTable(_) => (1, 9),
             Refusal::RequestBadPort(_) => (1, 11),
             Refusal::ActionBadType(_) => (2, 0),
-            Refusal::ActionBadLen(_) => (2, 1),
+            Refusal::ActionBadLen(_) | Refusal::UserdataTooLong(_) => (2, 1),
             Refusal::ActionBadOutPort(_) => (2, 4),
             Refusal::ActionBadArgument(_) => (2, 5),
             Refusal::ClauseNotAlone | Refusal::NotInSet | Refusal::CtNeedsCommit | Refusal::NotInExec => {

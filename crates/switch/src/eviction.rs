@@ -107,6 +107,41 @@ mod tests {
     }
 
     #[test]
+    fn a_hidden_flow_takes_no_room_is_never_evicted_and_gives_way_to_a_flow_of_its_rank() {
+        let mut switch = Switch::new(Limits { tables: 2, flows: 2, room: 3, ..Limits::default() });
+        let hidden = FlowMod::add(1, 0, Match::any(), Instructions::apply([crate::Action::output(1)]));
+        let at = |second| Time::ZERO + Duration::from_secs(second);
+        switch.flow_mod(at(0), &add(1, 5, 0)).unwrap();
+        switch.set_evicts(1, true);
+        switch.flow_mod(at(0), &add(2, 5, 0)).unwrap();
+        // Into a full table.
+        switch.add_hidden(at(0), &hidden);
+        assert_eq!((switch.tables()[1].len(), switch.tables()[1].flows().len()), (2, 3));
+        for evicts in [false, true] {
+            switch.set_evicts(1, evicts);
+        }
+        for port in 3..9 {
+            let removed = switch.flow_mod(at(0), &add(port, 5, 0)).unwrap();
+            assert!(removed.len() == 1 && !removed[0].flow.is_hidden());
+        }
+        switch.set_evicts(1, false);
+        assert_eq!(switch.flow_mod(at(0), &add(9, 5, 0)), Err(Refusal::FlowTableFull(1)));
+        // In its place there is no room for another flow either.
+        assert_eq!(switch.flow_mod(at(0), &hidden), Err(Refusal::FlowTableFull(1)));
+        switch.flow_mod(at(0), &FlowMod { command: crate::FlowCommand::Delete, ..add(8, 0, 0) }).unwrap();
+        switch.flow_mod(at(0), &hidden).unwrap();
+        assert_eq!((switch.tables()[1].len(), switch.tables()[1].flows().len()), (2, 2));
+        let as_hidden = FlowMod { flags: flags::HIDDEN, ..add(9, 9, 0) };
+        assert_eq!(switch.flow_mod(at(0), &as_hidden), Err(Refusal::FlowBadFlags(flags::HIDDEN)));
+        // A table with it alone is empty.
+        switch.flow_mod(at(0), &FlowMod::delete_all()).unwrap();
+        switch.add_hidden(at(0), &hidden);
+        assert!(switch.tables()[1].is_empty() && switch.tables()[1].cookies().of(0) == 0);
+        switch.delete(at(0), &[(1, crate::Rank::new(0, Match::any()))]);
+        assert_eq!(switch.tables()[1].flows().len(), 0);
+    }
+
+    #[test]
     fn the_order_follows_deadlines_and_every_removal() {
         let mut switch = Switch::new(Limits { tables: 2, flows: 3, ..Limits::default() });
         let at = |second| Time::ZERO + Duration::from_secs(second);

@@ -26,6 +26,9 @@ pub mod flags {
     pub const NO_BYTE_COUNTS: u16 = 1 << 4;
     /// All flags.
     pub const ALL: u16 = 0x1f;
+    /// The flow is not of a controller ([`Switch::add_hidden`](crate::Switch::add_hidden)). No
+    /// request has this flag.
+    pub(crate) const HIDDEN: u16 = 1 << 15;
 }
 
 /// All tables, in deletions and requests (OFPTT_ALL).
@@ -232,6 +235,19 @@ pub enum RemovedReason {
     Eviction = 5,
 }
 
+impl RemovedReason {
+    /// Returns the number (OFPRR_). Before OpenFlow 1.4 a meter that goes and a full table have none:
+    /// the flow was deleted.
+    pub fn number_in(self, version: Version) -> u8 {
+        match self {
+            RemovedReason::MeterDelete | RemovedReason::Eviction if version < Version::V14 => {
+                RemovedReason::Delete as u8
+            }
+            other => other as u8,
+        }
+    }
+}
+
 impl AddAssign for Counters {
     fn add_assign(&mut self, other: Counters) {
         self.packets += other.packets;
@@ -273,6 +289,11 @@ impl Instructions {
     /// Returns what a flow with them uses of [`Limits::room`](crate::Limits::room).
     pub(crate) fn room(&self) -> usize {
         1 + self.actions().count()
+    }
+
+    /// Returns how much memory they take.
+    pub fn bytes(&self) -> usize {
+        size_of::<Instructions>() + self.actions().map(Action::bytes).sum::<usize>()
     }
 
     /// Returns instructions that only apply these actions.
@@ -355,7 +376,12 @@ impl FlowMod {
 impl Flow {
     /// Returns what it uses of [`Limits::room`](crate::Limits::room).
     pub(crate) fn room(&self) -> usize {
-        self.instructions.room()
+        if self.is_hidden() { 0 } else { self.instructions.room() }
+    }
+
+    /// Returns whether it is not of a controller: no limit counts it, and no full table evicts it.
+    pub fn is_hidden(&self) -> bool {
+        self.flags & flags::HIDDEN != 0
     }
 
     /// Returns whether its removal is reported (OFPFF_SEND_FLOW_REM).
@@ -443,7 +469,8 @@ impl FlowFilter {
 
     /// Returns whether a flow passes everything except match and table.
     pub fn selects(&self, flow: &Flow) -> bool {
-        (flow.cookie ^ self.cookie) & self.cookie_mask == 0
+        // Most filters need not look at the flow.
+        (self.cookie_mask == 0 || (flow.cookie ^ self.cookie) & self.cookie_mask == 0)
             && (self.out_port == port::ANY || flow.outputs_to(self.out_port))
             && (self.out_group == ANY_GROUP || flow.uses_group(self.out_group))
     }

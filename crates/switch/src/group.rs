@@ -68,9 +68,21 @@ pub struct Group {
     pub bucket_counters: Vec<Counters>,
     /// The time at which it was added.
     pub added: Time,
+    /// What counts made elsewhere belong to.
+    pub identity: GroupIdentity,
     /// The number of groups on the longest chain down from it, itself included, by packets or by
     /// liveness.
     pub(crate) depth: usize,
+}
+
+/// Serial numbers of a group and its buckets: those that a request replaces get others, and those
+/// that stay keep theirs, with their counters.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct GroupIdentity {
+    /// That of the group.
+    pub group: u64,
+    /// Those of the buckets.
+    pub buckets: Arc<[u64]>,
 }
 
 /// A request to change groups.
@@ -128,8 +140,8 @@ impl Group {
     /// Returns a new group.
     pub fn new(kind: GroupKind, buckets: Vec<Bucket>, added: Time) -> Group {
         let bucket_counters = vec![Counters::default(); buckets.len()];
-        let counters = Counters::default();
-        Group { kind, buckets: buckets.into(), counters, bucket_counters, added, depth: 1 }
+        let (counters, identity) = (Counters::default(), GroupIdentity::default());
+        Group { kind, buckets: buckets.into(), counters, bucket_counters, added, identity, depth: 1 }
     }
 
     /// Returns what it uses of [`Limits::room`](crate::Limits::room).

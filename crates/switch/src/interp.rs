@@ -633,10 +633,7 @@ impl Effects for Walk<'_> {
 
     fn learn(&mut self, flow: FlowMod, limit: u32) -> bool {
         let table = &self.switch.tables()[usize::from(flow.table_id)];
-        // Plans have no clauses of conjunctions, so those do not count.
-        let flows = table.flows().filter(|(_, flow)| !flow.instructions.is_clause());
-        let flows = flows.map(|(rank, flow)| (rank, flow.cookie));
-        let has_room = has_room_for(&flow, limit, flows, &self.learned);
+        let has_room = has_room_for((&flow, limit), table, &self.learned);
         if has_room && self.learned.len() < OUTCOMES_MAX {
             self.learned.push(Learned::Flow { flow, limit });
         }

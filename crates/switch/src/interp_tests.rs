@@ -11,6 +11,7 @@ use crate::port::{LinkState, Port};
 use fastpath_units::Duration;
 use fastpath_wire::MacAddr;
 use fastpath_wire::build::Ip;
+use std::ops::Bound;
 
 fn at(seconds: u64) -> Time {
     Time::ZERO + Duration::from_secs(seconds)
@@ -580,7 +581,8 @@ fn deletion_and_expiry_in_parts_do_what_the_whole_does() {
     }
     let request = FlowMod { table_id: 1, ..FlowMod::delete_all() };
     assert_eq!(parts.clear(&request).len(), 0, "some removals are reported");
-    let flows: Vec<_> = parts.flows_after(1, None).map(|(table, rank, _)| (table, rank.clone())).collect();
+    let flows: Vec<_> =
+        parts.flows_from(1, Bound::Unbounded).map(|(table, rank, _)| (table, rank.clone())).collect();
     let removed: Vec<_> = flows.chunks(2).flat_map(|some| parts.delete(at(30), some)).collect();
     assert_eq!(removed, whole.flow_mod(at(30), &request).unwrap());
     assert!(removed.len() > 2 && parts.tables()[1].is_empty());

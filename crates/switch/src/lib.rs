@@ -29,10 +29,12 @@
 #![forbid(unsafe_code)]
 
 pub mod action;
+mod beyond;
 pub mod bridging;
 mod check;
 pub mod connections;
 pub mod continuation;
+mod cookies;
 pub mod edit;
 mod error;
 mod eviction;
@@ -46,7 +48,7 @@ pub mod interp;
 pub mod key;
 mod known_instructions;
 mod learners;
-mod limits;
+pub mod limits;
 mod matching;
 pub mod meter;
 pub mod misses;
@@ -58,6 +60,7 @@ pub mod observe;
 pub mod outcome;
 pub mod port;
 pub mod reason;
+mod reported;
 mod switch;
 mod table;
 pub mod table_config;
@@ -70,6 +73,7 @@ pub use action::{Action, ActionSet};
 pub use bridging::Bridging;
 pub use connections::Connections;
 pub use continuation::Continuation;
+pub use cookies::{CookieCounts, FlowsOfCookies};
 pub use error::Refusal;
 pub use execute::{Executor, Outbox, Verdict};
 pub use extension::Extension;
@@ -77,7 +81,7 @@ pub use field::Field;
 pub use flow::{
     Counters, Flow, FlowCommand, FlowFilter, FlowMod, Instructions, Rank, Removed, RemovedReason,
 };
-pub use group::{Bucket, Group, GroupCommand, GroupKind, GroupMod};
+pub use group::{Bucket, Group, GroupCommand, GroupIdentity, GroupKind, GroupMod};
 pub use interp::{FindFlow, interp, interp_by, packet_out};
 pub use key::{ConnectionFields, Depth, Key, PipelineFields};
 pub use limits::Limits;

@@ -1,5 +1,9 @@
 //! The limits of a switch.
 
+/// The most bytes of `userdata` of a `controller` action. A packet-in has at most 65,535 bytes, and
+/// all of it but `userdata` and the frame takes less than 512.
+pub const USERDATA_MAX: usize = u16::MAX as usize - 512;
+
 /// The limits of a switch. A request beyond them is refused with the protocol's error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {

@@ -116,6 +116,15 @@ impl PartialOrd for Term {
     }
 }
 
+impl Term {
+    /// Returns whether every key that agrees with this term agrees with `wider`.
+    pub(crate) fn is_within(&self, wider: &Term) -> bool {
+        self.word == wider.word
+            && self.mask & wider.mask == wider.mask
+            && self.value & wider.mask == wider.value
+    }
+}
+
 impl Match {
     /// Makes the match of all these fields. A field with an all-zero mask is ignored (§7.2.3.5).
     ///
@@ -159,6 +168,11 @@ impl Match {
         Match { terms: terms.map(|(word, (v, m))| Term { word: word as u8, mask: *m, value: *v }).collect() }
     }
 
+    /// Makes the match of these comparisons, ordered by word.
+    pub(crate) fn of_terms(terms: Vec<Term>) -> Match {
+        Match { terms: terms.into() }
+    }
+
     /// Returns the comparisons, ordered by word, at most one per word.
     pub fn terms(&self) -> &[Term] {
         &self.terms
@@ -177,11 +191,7 @@ impl Match {
 
     /// Returns whether `wider` matches every packet that this matches.
     pub fn is_within(&self, wider: &Match) -> bool {
-        wider.terms.iter().all(|w| {
-            self.terms
-                .iter()
-                .any(|t| t.word == w.word && t.mask & w.mask == w.mask && t.value & w.mask == w.value)
-        })
+        wider.terms.iter().all(|wanted| self.terms.iter().any(|term| term.is_within(wanted)))
     }
 
     /// Returns whether some packet could match both (§6.4: overlapping entries).
@@ -221,7 +231,23 @@ impl Match {
 
     /// Returns the part of the match on one field.
     pub fn field(&self, field: Field) -> Option<FieldMatch> {
-        self.fields().find(|f| f.field == field)
+        let word = |word: u8| {
+            let term = self.terms.iter().find(|term| term.word == word);
+            term.map_or((0, 0), |term| (term.value, term.mask))
+        };
+        let info = field.info();
+        let low = word(info.word);
+        let high = if info.bits == 128 { word(info.word - 1) } else { (0, 0) };
+        let part = |low: u64, high: u64| match info.bits {
+            128 => u128::from(high) << 64 | u128::from(low),
+            _ => u128::from(low >> info.shift) & field.ones(),
+        };
+        let (value, mask) = (part(low.0, high.0), part(low.1, high.1));
+        let is_matched = match field.presence_bit() {
+            0 => mask != 0,
+            bit => word(0).1 & bit != 0,
+        };
+        is_matched.then_some(FieldMatch { field, value, mask })
     }
 }
 
@@ -311,6 +337,24 @@ mod tests {
         assert!(narrow.is_within(&wide) && !wide.is_within(&narrow));
         assert!(narrow.overlaps(&wide) && wide.overlaps(&narrow) && !other.overlaps(&wide));
         assert!(wide.is_within(&Match::any()) && Match::any().overlaps(&wide));
+    }
+
+    #[test]
+    fn one_field_is_what_it_is_among_all() {
+        let mut random = fastpath_units::Rng::new(39);
+        for _ in 0..500 {
+            let (mut values, mut masks) = (Key::EMPTY, Key::EMPTY);
+            for info in FIELDS.iter().filter(|_| random.below(8) == 0).collect::<Vec<_>>() {
+                let drawn = u128::from(random.next_u64()) << 64 | u128::from(random.next_u64());
+                masks.put(info.field, drawn);
+                values.put(info.field, drawn >> 1 & drawn);
+            }
+            let matching = Match::from_words(values.words(), masks.words());
+            for info in FIELDS {
+                let among_all = matching.fields().find(|one| one.field == info.field);
+                assert_eq!(matching.field(info.field), among_all, "{matching:?}");
+            }
+        }
     }
 
     #[test]

@@ -3,8 +3,8 @@
 //!
 //! While a controller of OpenFlow 1.0 wants these packets, table 0 has a flow of the lowest
 //! priority that sends them, unless a controller has added one of its own. The flow is hidden: no
-//! controller sees, changes or deletes it, and its packet-ins go to controllers of OpenFlow 1.0
-//! only.
+//! controller sees, changes or deletes it, it takes no room, and its packet-ins go to controllers of
+//! OpenFlow 1.0 only.
 
 use crate::action::Action;
 use crate::execute::PacketInHead;
@@ -30,14 +30,6 @@ fn rank() -> Rank {
     Rank::new(0, Match::any())
 }
 
-/// Returns whether a flow is the hidden one.
-pub fn is_hidden(table_id: u8, rank: &Rank, flow: &Flow) -> bool {
-    table_id == TABLE
-        && flow.cookie == COOKIE
-        && rank.is_table_miss()
-        && flow.instructions.apply == [Action::output(port::CONTROLLER)]
-}
-
 /// Returns whether a packet-in is of the hidden flow.
 pub fn is_miss(head: &PacketInHead) -> bool {
     head.table_id == TABLE && head.cookie == COOKIE && head.reason == PacketInReason::NoMatch
@@ -45,15 +37,13 @@ pub fn is_miss(head: &PacketInHead) -> bool {
 
 /// Returns the hidden flow, if it is there.
 pub fn hidden(switch: &Switch) -> Option<&Flow> {
-    let rank = rank();
-    let flow = switch.tables().get(usize::from(TABLE))?.flow(&rank)?;
-    is_hidden(TABLE, &rank, flow).then_some(flow)
+    switch.tables().get(usize::from(TABLE))?.flow(&rank()).filter(|flow| flow.is_hidden())
 }
 
-/// Adds the hidden flow, unless there is a flow for the same packets. A full table has no room.
+/// Adds the hidden flow, unless there is a flow for the same packets.
 pub fn add(switch: &mut Switch, now: Time) {
     if switch.tables().get(usize::from(TABLE)).is_some_and(|table| table.flow(&rank()).is_none()) {
-        let _ = switch.flow_mod(now, &flow());
+        switch.add_hidden(now, &flow());
     }
 }
 

@@ -1,6 +1,7 @@
 //! The outcomes of packets: what a switch sends, gives to its controllers, or drops.
 
 use crate::continuation::Continuation;
+use crate::cookies::FlowsOfCookies;
 use crate::flow::{FlowMod, Rank};
 use crate::key::PipelineFields;
 pub use crate::reason::PacketInReason;
@@ -55,6 +56,18 @@ pub enum Learned {
     },
 }
 
+/// What packets that learn have changed for executors. A flow that is renewed and timeouts that are
+/// lowered do not count.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum LearnedChange {
+    /// Nothing: a full table does not change either.
+    None,
+    /// Flows of the tables that were learned into.
+    Flows,
+    /// Flows of other tables too: some went with the flow that had taught them.
+    OtherTables,
+}
+
 impl Learned {
     /// Returns the table whose flows it changes.
     pub fn table_id(&self) -> u8 {
@@ -65,28 +78,27 @@ impl Learned {
     }
 }
 
-/// Returns whether a table with these flows has room for another of its cookie, beside those that
-/// the same packet has added before. A flow that is there is renewed in any case.
-pub fn has_room_for<'f>(
-    flow: &FlowMod,
-    limit: u32,
-    flows: impl Iterator<Item = (&'f Rank, u64)>,
-    before: &[Learned],
-) -> bool {
+/// Returns whether a table has room for another flow of its cookie, beside those that the same
+/// packet has added before. A flow that is there is renewed in any case.
+pub fn has_room_for((flow, limit): (&FlowMod, u32), table: &impl FlowsOfCookies, before: &[Learned]) -> bool {
     if limit == 0 {
         return true;
     }
-    let rank = Rank::new(flow.priority, flow.matching.clone());
-    let of_cookie = flows.filter(|(_, cookie)| *cookie == flow.cookie).map(|(rank, _)| rank.clone());
-    let mut all: BTreeSet<Rank> = of_cookie.collect();
-    for one in before {
-        if let Learned::Flow { flow: other, .. } = one
-            && (other.table_id, other.cookie) == (flow.table_id, flow.cookie)
-        {
-            all.insert(Rank::new(other.priority, other.matching.clone()));
-        }
+    let (limit, count) = (limit as usize, table.count(flow.cookie));
+    if count + before.len() < limit {
+        return true;
     }
-    all.contains(&rank) || all.len() < limit as usize
+    let rank = Rank::new(flow.priority, flow.matching.clone());
+    let of_packet = before.iter().filter_map(|one| match one {
+        Learned::Flow { flow: other, .. }
+            if (other.table_id, other.cookie) == (flow.table_id, flow.cookie) =>
+        {
+            Some(Rank::new(other.priority, other.matching.clone()))
+        }
+        _ => None,
+    });
+    let added: BTreeSet<Rank> = of_packet.filter(|rank| !table.has(rank, flow.cookie)).collect();
+    count + added.len() < limit || added.contains(&rank) || table.has(&rank, flow.cookie)
 }
 
 /// A packet-in: a packet for the controllers.

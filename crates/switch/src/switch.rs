@@ -13,20 +13,20 @@ use crate::connections::Connections;
 use crate::flow::{
     ALL_TABLES, Counters, Flow, FlowCommand, FlowFilter, FlowMod, Rank, Removed, RemovedReason, flags,
 };
-use crate::group::Group;
+use crate::group::{Group, GroupIdentity};
 use crate::known_instructions::KnownInstructions;
 use crate::learners::Lesson;
 use crate::limits::Limits;
 use crate::meter::{self, BandKind, Meter, MeterCommand, MeterMod};
 use crate::normal::Normal;
-use crate::outcome::{Learned, has_room_for};
+use crate::outcome::{Learned, LearnedChange, has_room_for};
 use crate::port::{self, Port, PortCounters};
 use crate::table::{ClearedFlows, Table};
 use crate::version::Version;
 use crate::{Action, Refusal};
 use fastpath_units::Time;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::RangeInclusive;
+use std::ops::{Bound, RangeInclusive};
 use std::sync::Arc;
 
 /// An OpenFlow switch.
@@ -229,17 +229,15 @@ impl Switch {
             .filter(|(_, rank, flow)| filter.selects(flow) && rank.matching().is_within(&filter.matching)))
     }
 
-    /// Returns the flows of all tables after a rank in a table, without a filter: for reading many
-    /// flows in pieces.
-    pub fn flows_after<'a>(
+    /// Returns the flows of all tables from a place in a table on, without a filter: for reading
+    /// many flows in pieces.
+    pub fn flows_from<'a>(
         &'a self,
         table_id: u8,
-        after: Option<&'a Rank>,
-    ) -> impl Iterator<Item = (u8, &'a Rank, &'a Flow)> {
-        let first = self.tables.get(usize::from(table_id)).into_iter();
-        let first = first
-            .flat_map(move |table| table.flows_after(after))
-            .map(move |(rank, flow)| (table_id, rank, flow));
+        start: Bound<&Rank>,
+    ) -> impl Iterator<Item = (u8, &'a Rank, &'a Flow)> + use<'a> {
+        let first = self.tables.get(usize::from(table_id)).map(|table| table.flows_from(start));
+        let first = first.into_iter().flatten().map(move |(rank, flow)| (table_id, rank, flow));
         let rest = (table_id.saturating_add(1)..self.limits.tables)
             .flat_map(|id| self.tables[usize::from(id)].flows().map(move |(rank, flow)| (id, rank, flow)));
         first.chain(rest)
@@ -338,7 +336,7 @@ impl Switch {
                     continue;
                 }
                 let Some(learned) = self.tables.get_mut(usize::from(table)) else { continue };
-                let is_learned = |_: &Rank, flow: &Flow| flow.cookie == cookie;
+                let is_learned = |_: &Rank, flow: &Flow| flow.cookie == cookie && !flow.is_hidden();
                 removed.extend(learned.take_all((table, RemovedReason::Delete, now), is_learned));
                 open.push(table.into());
             }
@@ -394,12 +392,21 @@ impl Switch {
         }
     }
 
-    /// Adds counts of a group and of each of its buckets, made elsewhere. They are lost if there is
-    /// no such group.
-    pub fn credit_group(&mut self, id: u32, counted: Counters, buckets: &[Counters]) {
-        if let Some(group) = self.groups.get_mut(&id) {
-            group.counters += counted;
-            group.bucket_counters.iter_mut().zip(buckets).for_each(|(sum, more)| *sum += *more);
+    /// Adds counts of a group and of each of its buckets, made elsewhere while it had this identity.
+    /// They are lost if the group was removed, as those of a bucket that was replaced.
+    pub fn credit_group(&mut self, id: u32, of: &GroupIdentity, counted: Counters, buckets: &[Counters]) {
+        let Some(group) = self.groups.get_mut(&id).filter(|group| group.identity.group == of.group) else {
+            return;
+        };
+        group.counters += counted;
+        for (place, (serial, more)) in of.buckets.iter().zip(buckets).enumerate() {
+            // Mostly the buckets are the same.
+            let now = &group.identity.buckets;
+            let is_same = now.get(place) == Some(serial);
+            let place = if is_same { Some(place) } else { now.iter().position(|other| other == serial) };
+            if let Some(place) = place {
+                group.bucket_counters[place] += *more;
+            }
         }
     }
 
@@ -432,39 +439,76 @@ impl Switch {
         removed
     }
 
-    /// Changes flows as a packet has it. Returns whether tables have changed for executors: a
-    /// flow that is renewed and timeouts that are lowered do not count, and a full table does not
-    /// change.
-    pub fn learn(&mut self, now: Time, learned: &Learned) -> bool {
+    /// Changes flows as a packet has it. Returns what has changed for executors.
+    pub fn learn(&mut self, now: Time, learned: &Learned) -> LearnedChange {
         match learned {
             Learned::Flow { flow, limit } => {
-                let Some(table) = self.tables.get(usize::from(flow.table_id)) else { return false };
+                let Some(table) = self.tables.get(usize::from(flow.table_id)) else {
+                    return LearnedChange::None;
+                };
                 // Other workers may have added flows since the packet counted them.
-                let flows = table.flows().filter(|(_, flow)| !flow.instructions.is_clause());
-                let flows = flows.map(|(rank, flow)| (rank, flow.cookie));
-                has_room_for(flow, *limit, flows, &[]) && self.learn_flow(now, flow)
+                if has_room_for((flow, *limit), table, &[]) {
+                    self.learn_flow(now, flow)
+                } else {
+                    LearnedChange::None
+                }
             }
             Learned::Timeouts { table_id, rank, serial, idle, hard } => {
                 if let Some(table) = self.tables.get_mut(usize::from(*table_id)) {
                     table.shorten((rank, *serial), *idle, *hard);
                 }
-                false
+                LearnedChange::None
             }
         }
     }
 
+    /// Does what [`Switch::learn`] does for all of these, in order. Returns what has changed, and
+    /// the tables that were learned into.
+    pub fn learn_all<'l>(
+        &mut self,
+        now: Time,
+        all: impl IntoIterator<Item = &'l Learned>,
+    ) -> (LearnedChange, Vec<u8>) {
+        let (mut change, mut tables) = (LearnedChange::None, Vec::new());
+        for one in all {
+            let changed = self.learn(now, one);
+            change = change.max(changed);
+            if changed != LearnedChange::None && !tables.contains(&one.table_id()) {
+                tables.push(one.table_id());
+            }
+        }
+        (change, tables)
+    }
+
     /// Adds the flow that a packet learned. An equal flow is renewed: its timeouts start again and
     /// nothing else changes.
-    fn learn_flow(&mut self, now: Time, request: &FlowMod) -> bool {
-        let Some(table) = self.tables.get_mut(usize::from(request.table_id)) else { return false };
+    fn learn_flow(&mut self, now: Time, request: &FlowMod) -> LearnedChange {
+        let id = request.table_id;
+        let Some(table) = self.tables.get_mut(usize::from(id)) else { return LearnedChange::None };
         let rank = Rank::new(request.priority, request.matching.clone());
         if table.renew(&rank, now, request) {
-            return false;
+            return LearnedChange::None;
         }
         self.generation += 1;
         let is_added = self.add_flow(now, request).is_ok();
-        self.forget(now, request.table_id..=request.table_id);
-        is_added
+        let gone = self.forget(now, id..=id);
+        match gone.iter().any(|one| one.table_id != id) {
+            true => LearnedChange::OtherTables,
+            false if is_added || !gone.is_empty() => LearnedChange::Flows,
+            false => LearnedChange::None,
+        }
+    }
+
+    /// Adds a flow that is not of a controller, in the place of one of the same match and priority.
+    /// No limit counts it, and it is never evicted.
+    ///
+    /// # Panics
+    /// If the switch has no such table.
+    pub fn add_hidden(&mut self, now: Time, request: &FlowMod) {
+        let request = FlowMod { flags: flags::HIDDEN, ..request.clone() };
+        if self.add_flow(now, &request).is_ok() {
+            self.generation += 1;
+        }
     }
 
     /// Makes a table evict flows when it is full, or ends that (OFPTC_EVICTION).
@@ -504,7 +548,8 @@ impl Switch {
 
     fn add_flow(&mut self, now: Time, request: &FlowMod) -> Result<(), Refusal> {
         let rank = Rank::new(request.priority, request.matching.clone());
-        let more = request.instructions.room();
+        let is_hidden = request.flags & flags::HIDDEN != 0;
+        let more = if is_hidden { 0 } else { request.instructions.room() };
         if self.room_bound + more > self.limits.room {
             self.room_bound = self.room();
         }
@@ -516,14 +561,15 @@ impl Switch {
         let len = table.len();
         table.insert(rank, |old| {
             let has_room = *room_bound - old.map_or(0, Flow::room) + more <= limits.room;
-            if old.is_none() && len >= limits.flows || !has_room {
+            let is_full = old.is_none_or(Flow::is_hidden) && len >= limits.flows;
+            if !is_hidden && (is_full || !has_room) {
                 return Err(Refusal::FlowTableFull(request.table_id));
             }
             // §6.4: the identical flow is replaced without a flow-removed. Its counters are kept
             // unless they are to be reset. It keeps its serial number with them, so that counts of
             // an executor still find it.
             let keeps = request.flags & flags::RESET_COUNTS == 0 && request.version != Version::V10;
-            let kept = old.filter(|_| keeps);
+            let kept = old.filter(|old| keeps && !old.is_hidden() && !is_hidden);
             let kept = kept.map(|flow| (flow.serial, flow.counters));
             *serial += 1;
             *room_bound += more;

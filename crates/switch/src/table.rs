@@ -1,6 +1,7 @@
 //! One table: its flows in the order of lookup, their deadlines, and the changes since they were
 //! last taken.
 
+use crate::cookies::{CookieCounts, FlowsOfCookies};
 use crate::eviction::EvictionOrder;
 use crate::extension;
 use crate::field::Field;
@@ -29,6 +30,9 @@ pub struct Table {
     reported: usize,
     /// The flows that are clauses of conjunctions.
     clauses: usize,
+    /// The flows that are not of a controller.
+    hidden: usize,
+    cookies: CookieCounts,
     learners: Learners,
     eviction: EvictionOrder,
     changes: Changes,
@@ -82,12 +86,11 @@ impl Table {
         self.flows.iter().map(|(rank, entry)| (rank, &entry.flow))
     }
 
-    /// Returns the flows after a rank, whether or not the table has a flow of this rank.
-    pub(crate) fn flows_after<'a>(
+    /// Returns the flows from a place on, whether or not the table has a flow of this rank.
+    pub(crate) fn flows_from<'a>(
         &'a self,
-        after: Option<&'a Rank>,
-    ) -> impl Iterator<Item = (&'a Rank, &'a Flow)> {
-        let start = after.map_or(Bound::Unbounded, Bound::Excluded);
+        start: Bound<&Rank>,
+    ) -> impl Iterator<Item = (&'a Rank, &'a Flow)> + use<'a> {
         self.flows.range((start, Bound::Unbounded)).map(|(rank, entry)| (rank, &entry.flow))
     }
 
@@ -101,14 +104,19 @@ impl Table {
         self.room
     }
 
-    /// Returns the number of flows.
+    /// Returns the number of flows, without those that are hidden.
     pub fn len(&self) -> usize {
-        self.flows.len()
+        self.flows.len() - self.hidden
     }
 
-    /// Returns whether the table has no flows.
+    /// Returns whether the table has no flows but those that are hidden.
     pub fn is_empty(&self) -> bool {
-        self.flows.is_empty()
+        self.len() == 0
+    }
+
+    /// Returns how many flows have each cookie, without those that are hidden.
+    pub fn cookies(&self) -> &CookieCounts {
+        &self.cookies
     }
 
     /// Returns the packets that were looked up, and those of them that matched a flow.
@@ -200,7 +208,12 @@ impl Table {
         self.reported += usize::from(flow.is_reported());
         self.clauses += usize::from(flow.instructions.is_clause());
         self.learners.add(&flow.instructions);
-        self.eviction.add(rank, &flow, listed);
+        if flow.is_hidden() {
+            self.hidden += 1;
+        } else {
+            self.cookies.add(flow.cookie);
+            self.eviction.add(rank, &flow, listed);
+        }
         FlowEntry { flow, listed }
     }
 
@@ -209,7 +222,12 @@ impl Table {
         if let Some(at) = *listed {
             self.deadlines.remove(&(at, rank.clone()));
         }
-        self.eviction.remove(rank, flow, *listed);
+        if flow.is_hidden() {
+            self.hidden -= 1;
+        } else {
+            self.cookies.remove(flow.cookie);
+            self.eviction.remove(rank, flow, *listed);
+        }
         self.room -= flow.room();
         self.reported -= usize::from(flow.is_reported());
         self.clauses -= usize::from(flow.instructions.is_clause());
@@ -222,7 +240,12 @@ impl Table {
             self.room -= flow.room();
             self.clauses -= usize::from(flow.instructions.is_clause());
             self.learners.remove(&flow.instructions);
+            let cookie = flow.cookie;
             change(flow);
+            if cookie != flow.cookie && !flow.is_hidden() {
+                self.cookies.remove(cookie);
+                self.cookies.add(flow.cookie);
+            }
             self.learners.add(&flow.instructions);
             self.room += flow.room();
             self.clauses += usize::from(flow.instructions.is_clause());
@@ -292,8 +315,8 @@ impl Table {
         if !evicts {
             self.eviction.end();
         } else if !self.evicts() {
-            let flows = self.flows.iter().map(|(rank, entry)| (rank, &entry.flow, entry.listed));
-            self.eviction.begin(flows);
+            let flows = self.flows.iter().filter(|(_, entry)| !entry.flow.is_hidden());
+            self.eviction.begin(flows.map(|(rank, entry)| (rank, &entry.flow, entry.listed)));
         }
     }
 
@@ -319,9 +342,11 @@ impl Table {
 
     /// Removes all flows without a report.
     pub(crate) fn clear(&mut self) -> ClearedFlows {
-        let Table { flows, deadlines, room, reported, clauses, changes, eviction, .. } = self;
+        let Table { flows, deadlines, room, reported, clauses, hidden, changes, eviction, cookies, .. } =
+            self;
         eviction.clear();
-        (*room, *reported, *clauses, *changes) = (0, 0, 0, Changes::Many);
+        cookies.clear();
+        (*room, *reported, *clauses, *hidden, *changes) = (0, 0, 0, 0, Changes::Many);
         ClearedFlows { _flows: mem::take(flows), _deadlines: mem::take(deadlines) }
     }
 
@@ -379,21 +404,28 @@ impl Table {
         (table_id, reason, at): (u8, RemovedReason, Time),
         is_selected: impl Fn(&Rank, &Flow) -> bool,
     ) -> Vec<Removed> {
-        let Table { flows, deadlines, room, reported, clauses, learners, changes, eviction, .. } = self;
+        let mut flows = mem::take(&mut self.flows);
         let gone = flows.extract_if(.., |rank, entry| is_selected(rank, &entry.flow));
-        let tell = |(rank, FlowEntry { flow, listed }): (Rank, FlowEntry)| {
-            eviction.remove(&rank, &flow, listed);
-            if let Some(at) = listed {
-                deadlines.remove(&(at, rank.clone()));
-            }
-            *room -= flow.room();
-            *reported -= usize::from(flow.is_reported());
-            *clauses -= usize::from(flow.instructions.is_clause());
-            learners.remove(&flow.instructions);
-            changes.note(&rank, None);
-            Removed { table_id, rank, flow, reason, at }
-        };
-        gone.map(tell).collect()
+        let removed = gone.map(|(rank, entry)| {
+            self.forget(&rank, &entry);
+            self.changes.note(&rank, None);
+            Removed { table_id, rank, flow: entry.flow, reason, at }
+        });
+        let removed = removed.collect();
+        self.flows = flows;
+        removed
+    }
+}
+
+impl FlowsOfCookies for Table {
+    fn count(&self, cookie: u64) -> usize {
+        self.cookies.of(cookie)
+    }
+
+    fn has(&self, rank: &Rank, cookie: u64) -> bool {
+        let is_it =
+            |flow: &Flow| flow.cookie == cookie && !flow.is_hidden() && !flow.instructions.is_clause();
+        self.flow(rank).is_some_and(is_it)
     }
 }
 

@@ -14,7 +14,7 @@ pub fn memory_limit() -> Option<u64> {
 
 /// Asks for the highest share of the processors for the cgroup of this process, if only this
 /// process and its children are in it. The priority of a thread holds inside its cgroup only.
-/// Returns what to tell the user if other cgroups come before this one.
+/// Returns what to tell the user if other cgroups come before this one, or have as much.
 pub fn raise_weight() -> Option<String> {
     let cgroup = Cgroup::own("cpu")?;
     let read = |file: &Path| fs::read_to_string(file).ok();
@@ -95,13 +95,24 @@ fn raise(
         let weight: u64 = read(&directory.join(file))?.trim().parse().ok()?;
         (weight < usual).then(|| (directory.join(file), weight))
     });
-    low.map(|(file, weight)| {
-        format!(
+    if let Some((file, weight)) = low {
+        return Some(format!(
             "{} is {weight} where {usual} is usual, and could not be raised: while programs of other cgroups are \
              busy, frames may be late or lost",
             file.display()
-        )
-    })
+        ));
+    }
+    // The first cgroup of all has nothing beside it.
+    let has_others = cgroup.directories.len() > 1 && !is_raised;
+    let own = own.join(file);
+    let weight = read(&own)?.trim().parse::<u64>().ok().filter(|weight| has_others && *weight <= usual)?;
+    let why = if is_alone { "that is not allowed" } else { "other programs are in the cgroup" };
+    Some(format!(
+        "{} is {weight} and was not raised ({why}): while programs of other cgroups are busy, frames may be late or \
+         lost; start it with systemd-run --scope -p CPUWeight={}",
+        own.display(),
+        WEIGHTS[0].1
+    ))
 }
 
 #[cfg(test)]
@@ -164,7 +175,16 @@ mod tests {
         assert!(told.unwrap().starts_with("/sys/fs/cgroup/a/b/cpu.weight is 10 where 100 is usual"));
         // The cgroup of others is left as it is.
         let shared = [("/sys/fs/cgroup/a/b/cgroup.procs", "6\n7\n"), (own, "100\n")];
-        assert_eq!(raised("0::/a/b\n", TWO, &shared, true), (None, vec![]));
+        let (told, written) = raised("0::/a/b\n", TWO, &shared, true);
+        assert!(told.unwrap().contains("b/cpu.weight is 100 and was not raised (other programs"));
+        assert_eq!(written, []);
+        let high = [("/sys/fs/cgroup/a/b/cgroup.procs", "6\n7\n"), (own, "500\n")];
+        assert_eq!(raised("0::/a/b\n", TWO, &high, true), (None, vec![]));
+        let usual = [("/sys/fs/cgroup/a/b/cgroup.procs", "7\n"), (own, "100\n")];
+        assert!(raised("0::/a/b\n", TWO, &usual, false).0.unwrap().contains("(that is not allowed)"));
+        // The first cgroup of all.
+        let root = [("/sys/fs/cgroup/cgroup.procs", "6\n7\n"), ("/sys/fs/cgroup/cpu.weight", "100\n")];
+        assert_eq!(raised("0::/\n", TWO, &root, true), (None, vec![]));
         let low = [("/sys/fs/cgroup/a/b/cgroup.procs", "7\n"), ("/sys/fs/cgroup/a/cpu.weight", "1\n")];
         let (told, _) = raised("0::/a/b\n", TWO, &low, true);
         assert!(told.unwrap().starts_with("/sys/fs/cgroup/a/cpu.weight is 1 "));

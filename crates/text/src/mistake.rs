@@ -242,6 +242,21 @@ impl<'t> Remarks<'t> {
         &self.offsets
     }
 
+    /// Returns the number of mistakes so far.
+    pub fn count(&self) -> usize {
+        self.mistakes.len()
+    }
+
+    /// Changes what to write instead of the mistakes since there were `count`, where `better` has
+    /// something.
+    pub fn improve_since(&mut self, count: usize, better: impl Fn(&str) -> Option<String>) {
+        for mistake in self.mistakes.iter_mut().skip(count) {
+            if let Some(instead) = better(&mistake.instead) {
+                mistake.instead = one_line(&instead).into_owned();
+            }
+        }
+    }
+
     /// Returns whether there are no mistakes so far.
     pub fn is_clean(&self) -> bool {
         self.mistakes.is_empty()

@@ -109,7 +109,15 @@ impl Render for CapacityEvaluation {
             self.points.len(),
             self.repeat_median_pct
         );
-        EvaluationText { table: table.to_string(), remarks: vec![remark] }.write(out, self.passed, self.total)
+        let of_kind = self.kinds.iter().map(|(kind, found)| {
+            format!(
+                "{kind}: {} points; two measurements differ by {:.2} %",
+                found.points, found.repeat_median_pct
+            )
+        });
+        let missing = self.missing.iter().map(|(kind, why)| format!("{kind}: not measured: {why}"));
+        let remarks = std::iter::once(remark).chain(of_kind).chain(missing).collect();
+        EvaluationText { table: table.to_string(), remarks }.write(out, self.passed, self.total)
     }
 
     fn json(&self, out: &mut dyn Write) -> io::Result<()> {

@@ -48,7 +48,9 @@ pub(crate) fn load_table(loads: &LinkLoads, rows: usize) -> String {
         format!("\nworker {number}: load {:.0} %, headroom {:.0} %", 100.0 * load, 100.0 * (1.0 - load))
     });
     let workers: String = workers.collect();
-    format!("{table}{more}{workers}\nafter {uptime_s:.1} s, over {interval_s:.2} s")
+    let warnings = loads.warnings.iter().map(|warning| format!("\n{}", printable(warning)));
+    let warnings: String = warnings.collect();
+    format!("{table}{more}{workers}{warnings}\nafter {uptime_s:.1} s, over {interval_s:.2} s")
 }
 
 fn bits(bps: f64) -> String {
@@ -85,6 +87,7 @@ mod tests {
             uptime_s: 10.5,
             interval_s: 0.5,
             workers: vec![0.25],
+            warnings: vec!["worker 0 is busy".to_owned()],
             links: vec![busy.clone(), busy],
         };
         let text = load_table(&loads, 1);
@@ -95,7 +98,7 @@ mod tests {
             "2.50 ms",
             "3 queue-full",
             "… and 1 more",
-            "worker 0: load 25 %, headroom 75 %",
+            "worker 0: load 25 %, headroom 75 %\nworker 0 is busy\nafter",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }

@@ -149,9 +149,10 @@ fn units(out: &mut impl Write, run: &SimulationRun) -> io::Result<()> {
         print::table(["unit", "busy", "computing", "memory time hidden", "queued (mean)", "longest queue"]);
     for (name, unit) in &run.outcome.units {
         let share = |x: Option<f64>| x.map_or(String::new(), percent);
+        let is_visited = unit.busy > 0.0 || unit.queue_mean > 0.0 || unit.queue_max > 0;
         table.add_row([
             name.clone(),
-            percent(unit.busy),
+            if is_visited { percent(unit.busy) } else { "not visited".to_owned() },
             share(unit.computing),
             share(unit.hidden),
             print::number(unit.queue_mean),

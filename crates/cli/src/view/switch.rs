@@ -73,7 +73,12 @@ impl Render for ServedSummary {
             packets.to_controllers,
             drops(&packets.dropped),
             packets.held
-        )
+        )?;
+        let missed = packets.missed_by_controllers;
+        if missed > 0 {
+            writeln!(out, "{missed} messages were dropped: their controllers did not read them")?;
+        }
+        Ok(())
     }
 
     fn json(&self, out: &mut dyn Write) -> io::Result<()> {
@@ -112,6 +117,7 @@ fn served_json(ServedSummary { packets, ports, workers }: &ServedSummary) -> Val
         "received": packets.received, "injected": packets.injected, "copied": packets.copied,
         "sent": packets.sent, "to_controllers": packets.to_controllers, "dropped": packets.dropped,
         "held": packets.held, "balance": packets.balances(),
+        "missed_by_controllers": packets.missed_by_controllers,
     });
     json!({ "books": accounting, "ports": ports, "workers": workers })
 }

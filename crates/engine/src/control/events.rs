@@ -5,7 +5,8 @@
 //!                (while there are readers)                        (bounded)      └▶ reader ─▶ …
 //! ```
 //!
-//! The lateness in a row is that of the time since the sample before; `null` without a frame.
+//! The lateness and the load in a row are those of the time since the sample before; `null` without
+//! a frame, or without a rate.
 //!
 //! A reader first receives an event `state` with all links, then events `sample` with what has
 //! changed since the sample before. A reader that falls behind receives `state` again, with the
@@ -13,6 +14,7 @@
 
 use super::history::History;
 use super::streaming::{StreamBody, Streams};
+use crate::headroom::pipe_load;
 use crate::report::{LinkReport, PipeReport, Report, WorkerReport};
 use crate::worker_group::WorkerGroup;
 use axum::body::{Body, Bytes};
@@ -36,7 +38,7 @@ const WAITING_MAX: usize = 4;
 
 /// The counters and gauges of a direction in the order of a row, after the number of the direction:
 /// twice the number of its link in `state`, plus one for the way back. Reasons of drops follow.
-const FIELDS: [&str; 10] = [
+const FIELDS: [&str; 11] = [
     "frames_in",
     "bytes_in",
     "frames_out",
@@ -48,6 +50,8 @@ const FIELDS: [&str; 10] = [
     "late",
     // Of frames released since the sample before.
     "lateness_p99_us",
+    // The used share of the rate since the sample before.
+    "load",
 ];
 
 /// The samples that all readers share.
@@ -216,11 +220,17 @@ fn sample(last: &Sample, Sample { report, rows, changes, .. }: &Sample) -> Bytes
     )
 }
 
-/// The load of each worker in the last second, and what is left of it.
+/// The load of each worker in the last second, what is left of it, and what it lacks.
 fn workers(report: &Report) -> Vec<Value> {
-    let share = |share: f64| (1e3 * share).round() / 1e3;
-    let worker = |worker: &WorkerReport| json!({ "load": share(worker.recent_load), "headroom": share(worker.headroom) });
+    let worker = |worker: &WorkerReport| {
+        json!({ "load": thousandth(worker.recent_load), "headroom": thousandth(worker.headroom),
+            "warning": worker.warning })
+    };
     report.workers.iter().map(worker).collect()
+}
+
+fn thousandth(share: f64) -> f64 {
+    (1e3 * share).round() / 1e3
 }
 
 fn directions(report: &Report) -> impl Iterator<Item = (usize, &PipeReport)> {
@@ -231,7 +241,8 @@ fn directions(report: &Report) -> impl Iterator<Item = (usize, &PipeReport)> {
 fn rows(last: Option<&Report>, report: &Report) -> Vec<Value> {
     let before = last.into_iter().flat_map(directions).map(|(_, pipe)| Some(pipe));
     let pairs = directions(report).zip(before.chain(std::iter::repeat(None)));
-    pairs.map(|((index, pipe), before)| row(index, before, pipe)).collect()
+    let seconds = report.uptime_s - last.map_or(0.0, |last| last.uptime_s);
+    pairs.map(|((index, pipe), before)| row(index, before, pipe, seconds)).collect()
 }
 
 fn link(link: &LinkReport, interfaces: &[String; 2]) -> Value {
@@ -245,7 +256,7 @@ fn parameters(pipe: &PipeReport) -> Value {
         "opportunities": pipe.opportunities })
 }
 
-fn row(index: usize, before: Option<&PipeReport>, pipe: &PipeReport) -> Value {
+fn row(index: usize, before: Option<&PipeReport>, pipe: &PipeReport, seconds: f64) -> Value {
     let tenth = |us: f64| (10.0 * us).round() / 10.0;
     let lateness = pipe.lateness.unwrap_or_default();
     let recent = lateness.p99_us_since(&before.and_then(|pipe| pipe.lateness).unwrap_or_default());
@@ -261,6 +272,7 @@ fn row(index: usize, before: Option<&PipeReport>, pipe: &PipeReport) -> Value {
         json!(tenth(pipe.queueing_delay_us)),
         json!(lateness.late),
         json!(recent.map(tenth)),
+        json!(pipe_load(before, pipe, seconds).map(thousandth)),
     ];
     row.extend(
         DropReason::ALL.map(|reason| json!(pipe.dropped.get(reason.name()).copied().unwrap_or_default())),

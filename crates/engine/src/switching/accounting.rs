@@ -23,6 +23,9 @@ pub struct SwitchAccounting {
     pub dropped: BTreeMap<&'static str, u64>,
     /// Frames that wait for a port, and packet-ins that wait for the agent.
     pub held: u64,
+    /// Asynchronous messages that controllers missed because they did not read, or that fit no
+    /// message. Packets among them were handed to the agent.
+    pub missed_by_controllers: u64,
 }
 
 /// The part of a worker in the work of a switch.
@@ -59,6 +62,7 @@ pub(super) struct Counts {
     pub(super) injected_full: u64,
     /// Frames above the rate of a policer.
     pub(super) policed: u64,
+    pub(super) missed_by_controllers: u64,
 }
 
 impl Counts {
@@ -73,6 +77,7 @@ impl Counts {
         self.pool_full += other.pool_full;
         self.injected_full += other.injected_full;
         self.policed += other.policed;
+        self.missed_by_controllers += other.missed_by_controllers;
         for (reason, count) in &other.dropped {
             *self.dropped.entry(*reason).or_default() += count;
         }
@@ -101,6 +106,7 @@ impl Counts {
             to_controllers: self.to_controllers,
             dropped: reasons.chain(more).filter(|(_, count)| *count > 0).collect(),
             held,
+            missed_by_controllers: self.missed_by_controllers,
         }
     }
 }

@@ -11,9 +11,9 @@ use fastpath_link::port_queues::QueueCounters;
 use fastpath_switch::execute::{CreditPosition, Executor, Forwarder, Outbox, OutboxEntry, PacketInHead};
 use fastpath_switch::interp;
 use fastpath_switch::key::PipelineFields;
-use fastpath_switch::outcome::PacketOutcome;
+use fastpath_switch::outcome::{LearnedChange, PacketOutcome};
 use fastpath_switch::port::{self, LinkState};
-use fastpath_switch::{Action, Continuation, Flow, Rank, Refusal, Removed, Switch, Verdict};
+use fastpath_switch::{Action, Continuation, Flow, Rank, Refusal, Removed, Switch, Table, Verdict};
 use fastpath_units::Time;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -200,15 +200,19 @@ impl Control {
             return;
         }
         let mut core = self.lock_for_burst();
-        let due = core.switch.next_at();
-        let mut has_changed = false;
-        for flow in out.learned() {
-            has_changed |= core.switch.learn(now, flow);
+        let due = next_of_learned(&core.switch, out);
+        let is_current = core.generation == core.switch.generation();
+        let (change, tables) = core.switch.learn_all(now, out.learned());
+        match change {
+            LearnedChange::None if is_current => core.generation = core.switch.generation(),
+            LearnedChange::Flows if is_current => {
+                let inner = &mut *core;
+                inner.executor.update_flows(&mut inner.switch, &tables);
+                self.updated(inner);
+            }
+            _ => self.bring_up_to_date(&mut core),
         }
-        if has_changed {
-            self.bring_up_to_date(&mut core);
-        }
-        let is_earlier = core.switch.next_at().is_some_and(|at| due.is_none_or(|due| at < due));
+        let is_earlier = next_of_learned(&core.switch, out).is_some_and(|at| due.is_none_or(|due| at < due));
         drop(core);
         // Whoever removes flows that have timed out sleeps until then.
         if is_earlier {
@@ -414,6 +418,11 @@ impl Control {
         packets
     }
 
+    /// Counts asynchronous messages that controllers missed because they did not read.
+    pub fn note_missed(&self, messages: u64) {
+        self.exchange().counts.missed_by_controllers += messages;
+    }
+
     /// Sets the link state of a port. The link of a port that failed stays down, whatever its
     /// interface says. Calls `notify` of [`Control::new`] if the state changes.
     pub fn set_link(&self, number: u32, link: LinkState) {
@@ -534,15 +543,20 @@ impl Control {
     fn bring_up_to_date(&self, core: &mut Core) {
         if core.generation != core.switch.generation() {
             core.executor.update(&mut core.switch);
-            core.generation = core.switch.generation();
-            core.wants_builder = true;
-            self.shared.behind.store(core.executor.is_behind(), Ordering::Release);
-            // A builder that waits for a quiet moment looks by itself.
-            if self.shared.is_builder_idle.load(Ordering::Relaxed) {
-                self.shared.build.notify_one();
-            }
-            self.wake_forwarders(core);
+            self.updated(core);
         }
+    }
+
+    /// Notes that the executor has applied all changes.
+    fn updated(&self, core: &mut Core) {
+        core.generation = core.switch.generation();
+        core.wants_builder = true;
+        self.shared.behind.store(core.executor.is_behind(), Ordering::Release);
+        // A builder that waits for a quiet moment looks by itself.
+        if self.shared.is_builder_idle.load(Ordering::Relaxed) {
+            self.shared.build.notify_one();
+        }
+        self.wake_forwarders(core);
     }
 
     /// Wakes the workers if replaced memory waits for them.
@@ -636,6 +650,12 @@ impl Exchange {
     fn packet_in(&mut self, now: Time, head: PacketInHead, frame: &[u8]) -> bool {
         self.packet_ins.push(now, head, frame, &mut self.counts)
     }
+}
+
+/// Returns when a flow of the tables that packets learn into may next expire.
+fn next_of_learned(switch: &Switch, out: &Outbox) -> Option<Time> {
+    let tables = out.learned().filter_map(|one| switch.tables().get(usize::from(one.table_id())));
+    tables.filter_map(Table::next_at).min()
 }
 
 /// Returns whether an action of a packet-out may send the packet through tables, or change them.

@@ -1,11 +1,10 @@
 //! Tests of records and answers, with costs known exactly.
 
 use super::*;
-use fastpath_model::capacity::{LatenessCosts, MemoryCosts, StartCosts, TcpCosts};
+use fastpath_model::capacity::{LabCosts, LatenessCosts, MemoryCosts, StartCosts};
 use fastpath_model::model::Model;
 use fastpath_model::scaling::ScalingCosts;
 use fastpath_units::Rng;
-use std::collections::BTreeMap;
 
 const NET: &str = "[host.a]\n[host.b]\n[router.r]\n\
     [[link]]\nbetween = ['a', 'r']\nrate = '10Gbit'\ndelay = '1ms'\n\
@@ -16,10 +15,6 @@ fn record() -> CapacityRecord {
     let around = |value: f64| Estimate::around(value, 0.1 * value);
     let costs = EngineCosts {
         packet: Model::from_constants("const".parse().unwrap(), &[1000.0], 1e-9).unwrap(),
-        ports_ns: BTreeMap::from([
-            ("memory".to_owned(), Estimate::exact(0.0)),
-            ("tap".to_owned(), around(1000.0)),
-        ]),
         queues: Vec::new(),
         scaling: ScalingCosts::UNMEASURED,
         lateness: LatenessCosts {
@@ -39,9 +34,20 @@ fn record() -> CapacityRecord {
             engine_s: around(0.01),
             link_s: around(1e-5),
             pair_s: Estimate::exact(0.0),
+            lab_s: Some(around(0.01)),
             host_s: Some(around(0.02)),
         },
-        tcp: Some(TcpCosts { bit_ns: around(0.5), pipe_bit_ns: around(0.01) }),
+        lab: Some(LabCosts {
+            packet: Model::from_constants("const,engine_ns".parse().unwrap(), &[1000.0, 1.0], 1e-9).unwrap(),
+            lateness: LatenessCosts {
+                idle_p50_us: around(10.0),
+                idle_p99_us: around(40.0),
+                waiting_p50_us: around(5.0),
+                waiting_p99_us: around(30.0),
+            },
+            tcp_bit: Model::from_constants("const".parse().unwrap(), &[0.5], 1e-9).unwrap(),
+            tcp_fill: around(0.9),
+        }),
     };
     let provenance = Watch::start().provenance(&Tool::new("1.2.3", Some("abc")), 0, 1);
     CapacityRecord { costs, missing: Vec::new(), provenance, path: None }
@@ -72,7 +78,11 @@ fn the_answer_says_what_is_carried_and_with_what_more_would_be() {
     );
     let over = answer(&["from=a,to=b,rate=4Gbit,size=1000", "from=b,to=a,rate=4Gbit,size=1000"]);
     assert_eq!(over.verdict, CapacityVerdict::Not);
-    assert!(over.sentence().contains("because of worker 0: 200 % of a core"), "{}", over.sentence());
+    assert!(
+        over.sentence().contains("because of worker 0 with the hosts: 200 % of what they carry"),
+        "{}",
+        over.sentence()
+    );
     let open = answer(&[]);
     assert_eq!(open.verdict, CapacityVerdict::UpTo);
     assert!(open.sentence().contains("carries up to 500 k packets/s"), "{}", open.sentence());

@@ -18,7 +18,7 @@ use fastpath_switch::field::{HEADER_WORDS, STANDARD};
 use fastpath_switch::flow::{Counters, Rank};
 use fastpath_switch::outcome::DropReason;
 use fastpath_switch::port::PortCounters;
-use fastpath_switch::{PacketOutcome, Switch};
+use fastpath_switch::{GroupIdentity, PacketOutcome, Switch};
 use fastpath_sys::bpf::{LoadedProgram, Map, ProgramKind, ProgramSpec, TestPacket, TestRun};
 use fastpath_units::Time;
 use std::collections::{BTreeMap, BTreeSet};
@@ -133,6 +133,7 @@ struct CountedFlow {
 #[derive(Debug)]
 struct CountedGroup {
     id: u32,
+    identity: GroupIdentity,
     /// The place of its counter; those of its buckets follow.
     place: u32,
     counted: Vec<Counters>,
@@ -296,7 +297,7 @@ impl KernelTables {
                 .map(|(place, counted)| Ok(counts(&self.maps.counters, place, counted)?.unwrap_or_default()))
                 .collect();
             let more = more?;
-            switch.credit_group(group.id, more[0], &more[1..]);
+            switch.credit_group(group.id, &group.identity, more[0], &more[1..]);
         }
         let mut passed = KernelCounts::default();
         for (place, (number, _, before)) in (0u32..).zip(&mut self.ports) {
@@ -365,7 +366,8 @@ impl Rules {
         let mut groups = Vec::new();
         for (id, group) in switch.groups() {
             let counted = vec![Counters::default(); 1 + group.buckets.len()];
-            groups.push(CountedGroup { id, place: counters as u32, counted });
+            let (identity, place) = (group.identity.clone(), counters as u32);
+            groups.push(CountedGroup { id, identity, place, counted });
             counters += 1 + group.buckets.len();
         }
         let group_places = groups.iter().map(|group| (group.id, group.place)).collect();

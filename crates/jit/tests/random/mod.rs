@@ -13,7 +13,7 @@ use fastpath_switch::field::{FIELDS, Field, Needs, STANDARD};
 use fastpath_switch::flow::{ClearActions, FlowCommand, FlowMod, Instructions, WriteMetadata, flags};
 use fastpath_switch::group::{Bucket, GroupCommand, GroupKind, GroupMod};
 use fastpath_switch::meter::{self, Band, BandKind, MeterCommand, MeterMod};
-use fastpath_switch::outcome::PacketOutcome;
+use fastpath_switch::outcome::{LearnedChange, PacketOutcome};
 use fastpath_switch::port::{self, LinkState, Port};
 use fastpath_switch::{FieldMatch, Limits, Match, Switch, Table, interp};
 use fastpath_units::{Duration, Rng, Time};
@@ -538,11 +538,10 @@ pub(crate) fn run(worker: &mut Worker, in_port: u32, frame: &[u8]) -> Vec<Packet
 /// Adds the flows that a worker's last packet has learned, which are its last outcomes.
 fn learn(live: &mut Live, worker: &mut Worker, switch: &mut Switch, now: Time) -> Vec<PacketOutcome> {
     let learned = worker.take_learned();
-    for flow in &learned {
-        switch.learn(now, flow);
-    }
-    if !learned.is_empty() {
-        live.update(switch);
+    match switch.learn_all(now, &learned) {
+        (LearnedChange::None, _) => {}
+        (LearnedChange::Flows, tables) => live.update_flows(switch, &tables),
+        (LearnedChange::OtherTables, _) => live.update(switch),
     }
     learned.into_iter().map(|flow| PacketOutcome::Learn(Box::new(flow))).collect()
 }

@@ -3,21 +3,19 @@
 //! to the counts of `demand.rs`. So the intervals contain both the spread of measurements and what
 //! the counts do not explain.
 
-use super::demand::{DemandError, demand};
-use super::labs::{LabCosts, measure_labs};
+use super::calibration_error::CalibrationError;
+use super::demand::demand;
+use super::labs;
+use super::lateness::seen_lateness;
 use super::networks::{QUEUES, RandomNetwork};
 use super::run::{Carried, Offered, in_memory, offer, saturate, spread};
 use crate::{Effort, Progress};
-use fastpath_model::capacity::{
-    CapacityError, EngineCosts, LatenessCosts, MemoryCosts, PacketShape, StartCosts, predict,
-};
-use fastpath_model::fit::{FitError, FitOptions, Method, Regimes, Weighting, fit};
+use fastpath_model::capacity::{EngineCosts, LatenessCosts, MemoryCosts, PacketShape, StartCosts, predict};
+use fastpath_model::fit::{FitOptions, Method, Regimes, Weighting, fit};
 use fastpath_model::scaling::ScalingCosts;
-use fastpath_model::table::TableError;
 use fastpath_model::{Estimate, Table};
 use fastpath_units::stats::{median, quantile, sorted};
 use serde::Serialize;
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -34,8 +32,6 @@ const SPAN: Duration = Duration::from_millis(60);
 /// Runs for lateness at each load, and their time.
 const LATENESS_RUNS: u64 = 10;
 const LATENESS_SPAN: Duration = Duration::from_millis(100);
-/// How much further than the runs that were seen another one may be.
-const LATENESS_MARGIN: f64 = 1.5;
 /// Loads at which lateness is measured, as shares of the predicted capacity.
 const LITTLE: f64 = 0.02;
 const MUCH: f64 = 0.5;
@@ -76,35 +72,13 @@ pub struct CalibrationPoint {
     pub shape: PacketShape,
 }
 
-/// Why the engine's costs could not be measured.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CalibrationError {
-    /// A run failed.
-    #[error("measuring the engine: {0}")]
-    Run(String),
-    /// The runs do not determine the costs.
-    #[error("the engine's costs: {0}; measure again on a quieter machine")]
-    Fit(#[from] FitError),
-    /// A table without rows.
-    #[error("the engine's costs: {0}")]
-    Table(#[from] TableError),
-    /// A network of the measurement has no demand.
-    #[error(transparent)]
-    Demand(#[from] DemandError),
-    /// The costs do not predict.
-    #[error(transparent)]
-    Capacity(#[from] CapacityError),
-}
-
 /// Measures what the engine costs on this machine: in about ten seconds, or a minute.
 ///
 /// # Errors
 /// [`CalibrationError`].
 pub fn calibrate(effort: Effort, progress: Progress<'_>) -> Result<Calibration, CalibrationError> {
     // First: without the privilege for namespaces this process must have one thread.
-    progress("hosts of a lab", 0, 1);
-    let labs = measure_labs();
+    let labs = labs::run_labs(effort, progress);
     let runs = saturated_runs(effort, progress)?;
     let log = runs.iter().any(|run| run.shape.log > 0.0);
     let fitted = fit_packets(&runs)?;
@@ -118,7 +92,6 @@ pub fn calibrate(effort: Effort, progress: Progress<'_>) -> Result<Calibration, 
     let (memory, start) = memory_and_start(&runs)?;
     let mut costs = EngineCosts {
         packet: fitted,
-        ports_ns: BTreeMap::from([("memory".to_owned(), Estimate::exact(0.0))]),
         queues: QUEUES.iter().map(|(name, _)| (*name).to_owned()).collect(),
         scaling: ScalingCosts::UNMEASURED,
         // Not read before it is measured.
@@ -130,7 +103,7 @@ pub fn calibrate(effort: Effort, progress: Progress<'_>) -> Result<Calibration, 
         },
         memory,
         start,
-        tcp: None,
+        lab: None,
     };
     costs.lateness = lateness(&costs, progress)?;
     let mut missing = Vec::new();
@@ -138,7 +111,12 @@ pub fn calibrate(effort: Effort, progress: Progress<'_>) -> Result<Calibration, 
         missing.push("the per-packet log: no temporary file could be written".to_owned());
     }
     match labs {
-        Ok(labs) => add_labs(&mut costs, labs)?,
+        Ok(labs) => {
+            costs.lab = Some(labs.costs(&costs)?);
+            let [lab_s, host_s] = labs.start();
+            (costs.start.lab_s, costs.start.host_s) = (Some(lab_s), Some(host_s));
+            labs::lateness(&mut costs, effort, progress)?;
+        }
         Err(why) => missing.push(format!("ports, TCP and start of labs: {why}")),
     }
     Ok(Calibration { costs, points, missing })
@@ -279,6 +257,7 @@ fn memory_and_start(runs: &[SaturatedRun]) -> Result<(MemoryCosts, StartCosts), 
             engine_s: usual(starts),
             link_s: around(link_s, 0.5),
             pair_s: around(pair_s, 0.5),
+            lab_s: None,
             host_s: None,
         },
     ))
@@ -306,49 +285,8 @@ fn lateness(costs: &EngineCosts, progress: Progress<'_>) -> Result<LatenessCosts
             seen.push(offered.map_err(CalibrationError::Run)?);
         }
     }
-    let values = |runs: &[Offered], of: fn(&Offered) -> f64| runs.iter().map(of).collect::<Vec<f64>>();
-    // Lateness has no law that a few runs show: the interval is what was seen, with a margin.
-    let seen_values = |values: &[f64]| {
-        let [low, high] = [
-            values.iter().copied().fold(f64::INFINITY, f64::min),
-            values.iter().copied().fold(0.0, f64::max),
-        ];
-        Estimate {
-            value: median(values.iter().copied()),
-            low: low / LATENESS_MARGIN,
-            high: high * LATENESS_MARGIN,
-        }
-    };
-    let of = |of: fn(&Offered) -> f64| {
-        let idle = seen_values(&values(&seen[0], of));
-        // ρ/(1 − ρ) is 1 at half of the capacity.
-        let waiting: Vec<f64> =
-            values(&seen[1], of).iter().map(|busy| (busy - idle.value).max(0.0)).collect();
-        (idle, seen_values(&waiting))
-    };
-    let (idle_p50_us, waiting_p50_us) = of(|run| run.p50_us);
-    let (idle_p99_us, waiting_p99_us) = of(|run| run.p99_us);
-    // In a quiet moment nothing disturbs: the 99th percentile comes down to the median.
-    let down_to = |p99: Estimate, p50: Estimate| Estimate { low: p99.low.min(p50.low), ..p99 };
-    let idle_p99_us = down_to(idle_p99_us, idle_p50_us);
-    let waiting_p99_us = down_to(waiting_p99_us, waiting_p50_us);
-    Ok(LatenessCosts { idle_p50_us, idle_p99_us, waiting_p50_us, waiting_p99_us })
-}
-
-/// Adds what labs cost: a packet between hosts of a lab costs more than one in memory.
-fn add_labs(costs: &mut EngineCosts, labs: LabCosts) -> Result<(), CalibrationError> {
-    let shape = PacketShape {
-        port: "memory".to_owned(),
-        bytes: labs.bytes,
-        pipes: 1.0,
-        calls: 1.0 / super::demand::FRAMES_PER_LOOK as f64,
-        ..PacketShape::default()
-    };
-    let in_memory = costs.packet_ns(&shape)?.value;
-    costs.ports_ns.insert("tap".to_owned(), labs.packet_ns.map(|ns| ns - in_memory));
-    costs.start.host_s = Some(labs.host_s);
-    costs.tcp = Some(labs.tcp);
-    Ok(())
+    let of_load = |runs: &[Offered]| runs.iter().map(|run| [run.p50_us, run.p99_us]).collect::<Vec<_>>();
+    Ok(seen_lateness(&seen.each_ref().map(|runs| of_load(runs))))
 }
 
 #[cfg(test)]
@@ -390,6 +328,6 @@ mod tests {
         let is_near = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-9;
         assert!(is_near(again.value, ns.value), "{again:?}");
         assert!(is_near(read.memory.link_bytes.value, memory.link_bytes.value), "{memory:?}");
-        assert!(found.costs.tcp.is_some() || !found.missing.is_empty(), "{:?}", found.missing);
+        assert!(found.costs.lab.is_some() || !found.missing.is_empty(), "{:?}", found.missing);
     }
 }

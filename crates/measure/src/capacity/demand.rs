@@ -1,7 +1,7 @@
 //! What a network asks of a machine: counts per packet on the shortest paths of its traffic.
 
 use fastpath_link::{PipeSpec, QueueSpec};
-use fastpath_model::capacity::{Demand, PacketShape};
+use fastpath_model::capacity::{ACKS, Demand, PacketShape};
 use fastpath_model::scaling::PartLoad;
 use fastpath_net::data_path::{DataPath, DataPathNeeds, DataPathPlan};
 use fastpath_net::{Partition, previous_hops};
@@ -18,8 +18,6 @@ pub(super) const FRAMES_PER_LOOK: usize = 256;
 const HEADERS: f64 = 42.0;
 /// Length of the frames of a network without traffic, and of a bulk TCP connection, bytes.
 const FRAME: f64 = 1514.0;
-/// Acknowledgements per data packet of a connection.
-const ACKS: f64 = 0.5;
 
 /// How many workers run a network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -86,7 +84,7 @@ struct Sums {
     /// By pipe that carries something: bytes per second.
     pipes: BTreeMap<(u32, usize), f64>,
     senders: std::collections::BTreeSet<u32>,
-    tcp: Option<(f64, f64)>,
+    tcp: Option<(f64, PacketShape)>,
 }
 
 /// Returns what a network asks of a machine. Without traffic in its description each host sends to
@@ -105,13 +103,16 @@ pub fn demand(topology: &Topology, options: &DemandOptions) -> Result<Demand, De
         return Err(if any.weight > 0.0 { DemandError::InKernel } else { DemandError::NoPath });
     }
     let mut packet = sums.mean(options);
+    packet.bulk = if is_given { bulk_share(&flows, topology) } else { 0.0 };
     packet.spread = packet.pipes * (sums.pipes.len().max(2) as f64 / 2.0).log2();
     packet.calls = sums.senders.len() as f64 / FRAMES_PER_LOOK as f64;
     let pipe = |&(link, index): &(u32, usize)| &topology.links[link as usize].pipes[index];
     let load = |per_s: f64| if is_given { per_s } else { 0.0 };
     let held = sums.pipes.iter().map(|(at, bytes)| load(*bytes) * pipe(at).delay.as_secs_f64()).sum();
     let queued = sums.pipes.keys().map(|at| queue_bytes(pipe(at), options.memory_limit)).sum::<f64>();
-    let (tcp_bottleneck_bps, tcp_pipes) = sums.tcp.unwrap_or((f64::INFINITY, packet.pipes));
+    let tcp = sums.tcp.clone();
+    let (tcp_bottleneck_bps, tcp_packet) = tcp.unwrap_or_else(|| (f64::INFINITY, packet.clone()));
+    let tcp_packet = PacketShape { port: options.port.clone(), ..tcp_packet };
     Ok(Demand {
         packets_per_second: load(sums.weight),
         packet,
@@ -125,7 +126,7 @@ pub fn demand(topology: &Topology, options: &DemandOptions) -> Result<Demand, De
         tolerance_us: options.tolerance_us,
         lab_hosts: lab_hosts(topology, options),
         tcp_bottleneck_bps,
-        tcp_pipes,
+        tcp_packet,
     })
 }
 
@@ -144,10 +145,17 @@ fn given_flows(topology: &Topology) -> Vec<OfferedFlow> {
         let per_s = traffic.model.mean_bps() / 8.0 / size;
         OfferedFlow { from: traffic.from, to: traffic.to, per_s, bytes: size + HEADERS }
     });
+    let transfers = given_transfers(topology).into_iter().flatten();
+    datagrams.chain(transfers).filter(|flow| flow.per_s > 0.0).collect()
+}
+
+/// The data and the acknowledgements of each bulk connection; none per second without a rate on its
+/// way.
+fn given_transfers(topology: &Topology) -> Vec<[OfferedFlow; 2]> {
     let slowest: Vec<_> =
         topology.transfers.iter().map(|transfer| slowest(topology, transfer.from, transfer.to)).collect();
     let sharing = |pipe: (u32, usize)| slowest.iter().flatten().filter(|(other, _)| *other == pipe).count();
-    let transfers = topology.transfers.iter().zip(&slowest).flat_map(|(transfer, slowest)| {
+    let transfers = topology.transfers.iter().zip(&slowest).map(|(transfer, slowest)| {
         let per_s = slowest.map_or(0.0, |(pipe, bps)| bps / sharing(pipe) as f64 / 8.0 / FRAME);
         let [from, to] = [transfer.from, transfer.to];
         [
@@ -155,7 +163,14 @@ fn given_flows(topology: &Topology) -> Vec<OfferedFlow> {
             OfferedFlow { from: to, to: from, per_s: ACKS * per_s, bytes: 66.0 },
         ]
     });
-    datagrams.chain(transfers).filter(|flow| flow.per_s > 0.0).collect()
+    transfers.collect()
+}
+
+/// Which share of the packets of given flows is of bulk connections. Those of datagrams come first.
+fn bulk_share(flows: &[OfferedFlow], topology: &Topology) -> f64 {
+    let sum = |flows: &[OfferedFlow]| flows.iter().map(|flow| flow.per_s).sum::<f64>();
+    let datagrams = topology.traffic.iter().filter(|traffic| traffic.model.mean_bps() > 0.0).count();
+    sum(&flows[datagrams.min(flows.len())..]) / sum(flows).max(1e-12)
 }
 
 /// Each host sends to the one that is half of all hosts further.
@@ -210,13 +225,21 @@ fn slowest(topology: &Topology, from: NodeId, to: NodeId) -> Option<((u32, usize
     path.into_iter().filter_map(rate).min_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// The lowest rate on the way, bits per second, and the pipes on it.
-fn bottleneck(topology: &Topology, from: NodeId, to: NodeId) -> Option<(f64, f64)> {
+/// The lowest rate on the way, bits per second, and what a full packet passes in the engine.
+fn bulk_way(topology: &Topology, [from, to]: [NodeId; 2], in_kernel: &[bool]) -> Option<(f64, PacketShape)> {
     let path = path(&previous_hops(topology, from), topology, from, to)?;
     let rate = |&(link, end): &(u32, usize)| {
         topology.links[link as usize].pipes[end].rate.map_or(f64::INFINITY, |rate| rate.as_bps() as f64)
     };
-    Some((path.iter().map(rate).fold(f64::INFINITY, f64::min), path.len() as f64))
+    let slowest = path.iter().map(rate).fold(f64::INFINITY, f64::min);
+    let mut sums = Sums::default();
+    sums.add(topology, &OfferedFlow { from, to, per_s: 1.0, bytes: FRAME }, &path, in_kernel);
+    let mut shape = sums.shape;
+    (shape.bytes, shape.bulk) = (FRAME, 1.0);
+    shape.spread = shape.pipes * (sums.pipes.len().max(2) as f64 / 2.0).log2();
+    // Data goes one way, acknowledgements the other.
+    shape.calls = 2.0 / FRAMES_PER_LOOK as f64;
+    Some((slowest, shape))
 }
 
 impl Sums {
@@ -234,7 +257,8 @@ impl Sums {
         }
         let of_transfer = topology.transfers.iter().map(|transfer| (transfer.from, transfer.to));
         let of_flow = flows.iter().map(|flow| (flow.from, flow.to));
-        sums.tcp = of_transfer.chain(of_flow).find_map(|(from, to)| bottleneck(topology, from, to));
+        sums.tcp =
+            of_transfer.chain(of_flow).find_map(|(from, to)| bulk_way(topology, [from, to], in_kernel));
         sums
     }
 
@@ -364,7 +388,7 @@ mod tests {
         assert_eq!(queues, &BTreeMap::from([("codel".to_owned(), 1.0)]));
         assert!((found.held_bytes - per_s * 1000.0 * 0.015).abs() < 1.0, "{found:?}");
         assert_eq!(found.queue_bytes_max, 70.0 * FRAME);
-        assert_eq!((found.tcp_bottleneck_bps, found.tcp_pipes), (8e6, 2.0));
+        assert_eq!((found.tcp_bottleneck_bps, found.tcp_packet.pipes), (8e6, 2.0));
         assert_eq!((found.links, found.ports, found.lab_hosts), (2, 2, 0));
         let logged = DemandOptions { has_log: true, ..options("memory") };
         assert_eq!(demand(&topology, &logged).unwrap().packet.log, 2.0);
@@ -386,6 +410,7 @@ mod tests {
         let text = format!("{ROW}[[traffic]]\nfrom = 'a'\nto = 'b'\nkind = 'tcp'\n");
         let found = demand(&fastpath_spec::parse(&text).unwrap().0, &options("memory")).unwrap();
         assert!((found.packets_per_second - 1.5 * 8e6 / 8.0 / FRAME).abs() < 1.0, "{found:?}");
+        assert_eq!(found.packet.bulk, 1.0);
     }
 
     #[test]

@@ -151,7 +151,7 @@ pub fn offer(network: &RandomNetwork, packets_per_second: f64, span: Duration) -
 }
 
 /// The frames released between two reports, in all and within each of [`BOUNDS_NS`].
-fn between(before: &Report, after: &Report) -> ([u64; BOUNDS_NS.len()], u64) {
+pub(super) fn between(before: &Report, after: &Report) -> ([u64; BOUNDS_NS.len()], u64) {
     let mut within = [0; BOUNDS_NS.len()];
     let mut frames = 0;
     for (before, after) in before.ports.iter().zip(&after.ports) {
@@ -163,7 +163,7 @@ fn between(before: &Report, after: &Report) -> ([u64; BOUNDS_NS.len()], u64) {
 }
 
 /// A quantile of counts by [`BOUNDS_NS`], in microseconds, interpolated.
-fn quantile_us(within: &[u64; BOUNDS_NS.len()], frames: u64, q: f64) -> f64 {
+pub(super) fn quantile_us(within: &[u64; BOUNDS_NS.len()], frames: u64, q: f64) -> f64 {
     let wanted = q * frames as f64;
     let (mut below, mut bound) = (0.0, 0.0);
     for (&count, &next) in within.iter().zip(&BOUNDS_NS) {

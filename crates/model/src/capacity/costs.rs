@@ -31,6 +31,9 @@ pub struct PacketShape {
     pub log: f64,
     /// Pipes on the way by queue discipline, without drop-tail.
     pub queues: BTreeMap<String, f64>,
+    /// Share of packets that belong to bulk connections: kernels hand those over many at a time.
+    #[serde(default)]
+    pub bulk: f64,
 }
 
 impl PacketShape {
@@ -52,9 +55,6 @@ pub struct EngineCosts {
     /// Nanoseconds of a worker for a packet between ports in memory, over the columns of
     /// [`PacketShape`].
     pub packet: Model,
-    /// By kind of port: nanoseconds of a worker more than between ports in memory, for a
-    /// packet that enters and leaves. Has `memory` with 0.
-    pub ports_ns: BTreeMap<String, Estimate>,
     /// Disciplines that were measured, besides drop-tail.
     pub queues: Vec<String>,
     /// What running side by side costs.
@@ -65,9 +65,9 @@ pub struct EngineCosts {
     pub memory: MemoryCosts,
     /// What takes time at the start.
     pub start: StartCosts,
-    /// What a bulk TCP connection costs; none where labs are not permitted.
+    /// What labs cost; none where they are not permitted.
     #[serde(default)]
-    pub tcp: Option<TcpCosts>,
+    pub lab: Option<LabCosts>,
 }
 
 impl EngineCosts {
@@ -77,15 +77,27 @@ impl EngineCosts {
     /// # Errors
     /// [`CapacityError`] for a kind of port or a column that was not measured.
     pub fn packet_ns(&self, shape: &PacketShape) -> Result<Estimate, CapacityError> {
-        let port = *self.ports_ns.get(&shape.port).ok_or_else(|| CapacityError::NoPort {
-            kind: shape.port.clone(),
-            have: self.ports_ns.keys().cloned().collect::<Vec<_>>().join(", "),
-        })?;
-        let between = self.packet.predict(|name| shape.column(name))?.single;
-        // Below the shortest time no fit is to be believed.
-        let [value, low] = [between.value + port.value, between.low.min(between.value) + port.low];
-        let value = value.max(1.0);
-        Ok(Estimate { value, low: low.clamp(0.2 * value, value), high: between.high + port.high })
+        let in_memory = self.packet.predict(|name| shape.column(name))?.single;
+        match (shape.port.as_str(), &self.lab) {
+            ("memory", _) => Ok(believed(in_memory)),
+            ("tap", Some(lab)) => lab.packet_ns(in_memory.value, shape),
+            (kind, lab) => Err(CapacityError::NoPort {
+                kind: kind.to_owned(),
+                have: if lab.is_some() { "memory, tap" } else { "memory" },
+            }),
+        }
+    }
+
+    /// Returns the payload of one bulk TCP connection in a lab, bits per second, as far as the
+    /// machine limits it; `None` where labs were not measured.
+    ///
+    /// # Errors
+    /// [`CapacityError`] for a column that was not measured.
+    pub fn tcp_bits_per_second(&self, way: &PacketShape) -> Result<Option<Estimate>, CapacityError> {
+        let Some(lab) = &self.lab else { return Ok(None) };
+        let in_memory = self.packet.predict(|name| way.column(name))?.single;
+        let ns = lab.of_engine(&lab.tcp_bit, in_memory.value, way)?;
+        Ok(Some(ns.map(|ns| 1e9 / ns)))
     }
 
     /// Returns the disciplines of a shape that were not measured: their cost is taken as that of
@@ -173,6 +185,9 @@ pub struct StartCosts {
     pub link_s: Estimate,
     /// A pair of links: the routes of all nodes grow with the square of the network.
     pub pair_s: Estimate,
+    /// A lab besides its hosts; none where labs are not permitted.
+    #[serde(default)]
+    pub lab_s: Option<Estimate>,
     /// A host of a lab; none where labs are not permitted.
     pub host_s: Option<Estimate>,
 }
@@ -180,15 +195,17 @@ pub struct StartCosts {
 impl StartCosts {
     /// Returns the seconds until a network runs; `None` for a lab where labs were not measured.
     pub fn of(&self, demand: &Demand) -> Option<Estimate> {
-        let host = match demand.lab_hosts {
-            0 => Estimate::exact(0.0),
-            _ => self.host_s?,
+        let nothing = Estimate::exact(0.0);
+        let (lab, host) = match demand.lab_hosts {
+            0 => (nothing, nothing),
+            _ => (self.lab_s?, self.host_s?),
         };
         let sum = |of: fn(&Estimate) -> f64| {
             let links = demand.links as f64;
             of(&self.engine_s)
                 + of(&self.link_s) * links
                 + of(&self.pair_s) * links * links
+                + of(&lab)
                 + of(&host) * demand.lab_hosts as f64
         };
         let value = sum(|e| e.value);
@@ -196,27 +213,65 @@ impl StartCosts {
     }
 }
 
-/// What a bulk TCP connection between two hosts of a lab costs.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub struct TcpCosts {
-    /// Nanoseconds for a bit over one pipe, hosts and engine together.
-    pub bit_ns: Estimate,
-    /// Nanoseconds for a bit for each further pipe.
-    pub pipe_bit_ns: Estimate,
+/// What labs cost: hosts as namespaces with TAP ports, which send and receive. Times are those
+/// from one packet or bit to the next, whether the workers or the hosts limit them.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct LabCosts {
+    /// Nanoseconds for a datagram, over `engine_ns`, those of a worker between ports in memory, and
+    /// the columns of [`PacketShape`].
+    pub packet: Model,
+    /// How late frames are.
+    pub lateness: LatenessCosts,
+    /// Nanoseconds for a bit of payload of one bulk connection over the same columns, for packets
+    /// of full size.
+    pub tcp_bit: Model,
+    /// Which share of the payload that its slowest link carries a connection reaches, where the
+    /// machine carries more.
+    pub tcp_fill: Estimate,
+}
+
+impl LabCosts {
+    fn packet_ns(&self, engine_ns: f64, shape: &PacketShape) -> Result<Estimate, CapacityError> {
+        let bit = self.of_engine(&self.tcp_bit, engine_ns, shape)?;
+        // A data packet, with its part of an acknowledgement.
+        let bulk = bit.map(|ns| ns * TCP_PAYLOAD_BITS / (1.0 + ACKS));
+        match shape.bulk {
+            bulk_share if bulk_share >= 1.0 => Ok(bulk),
+            0.0 => self.of_engine(&self.packet, engine_ns, shape),
+            share => {
+                let datagram = self.of_engine(&self.packet, engine_ns, shape)?;
+                let at = |of: fn(Estimate) -> f64| share * of(bulk) + (1.0 - share) * of(datagram);
+                Ok(Estimate { value: at(|e| e.value), low: at(|e| e.low), high: at(|e| e.high) })
+            }
+        }
+    }
+
+    /// The value of a model of this lab.
+    fn of_engine(
+        &self,
+        model: &Model,
+        engine_ns: f64,
+        shape: &PacketShape,
+    ) -> Result<Estimate, CapacityError> {
+        let column = |name: &str| if name == ENGINE_NS { Some(engine_ns) } else { shape.column(name) };
+        Ok(believed(model.predict(column)?.single))
+    }
+}
+
+/// Bits of payload in a full packet, and acknowledgements for each.
+const TCP_PAYLOAD_BITS: f64 = 8.0 * 1448.0;
+/// Acknowledgements for each data packet of a bulk connection.
+pub const ACKS: f64 = 0.5;
+
+/// The column of models of labs that has the nanoseconds of a worker between ports in memory.
+pub const ENGINE_NS: &str = "engine_ns";
+
+/// Below the shortest time no fit is to be believed.
+fn believed(ns: Estimate) -> Estimate {
+    let value = ns.value.max(1e-6);
+    Estimate { value, low: ns.low.clamp(0.2 * value, value), high: ns.high.max(value) }
 }
 
 /// Payload in a full Ethernet frame with the headers of IPv4 and TCP with timestamps: 1448 of 1514
 /// bytes.
-const TCP_GOODPUT: f64 = 1448.0 / 1514.0;
-
-impl TcpCosts {
-    /// Returns the bits of payload per second of one connection, limited by the slowest link.
-    pub fn rate(&self, bottleneck_bps: f64, pipes: f64) -> Estimate {
-        let further = (pipes - 1.0).max(0.0);
-        let at = |of: fn(&Estimate) -> f64| {
-            let ns = of(&self.bit_ns) + of(&self.pipe_bit_ns).max(0.0) * further;
-            (1e9 / ns.max(1e-6)).min(bottleneck_bps * TCP_GOODPUT)
-        };
-        Estimate { value: at(|e| e.value), low: at(|e| e.high), high: at(|e| e.low) }
-    }
-}
+pub const TCP_GOODPUT: f64 = 1448.0 / 1514.0;

@@ -15,7 +15,10 @@
 mod costs;
 mod verdict;
 
-pub use costs::{COLUMNS, EngineCosts, LatenessCosts, MemoryCosts, PacketShape, StartCosts, TcpCosts};
+pub use costs::{
+    ACKS, COLUMNS, ENGINE_NS, EngineCosts, LabCosts, LatenessCosts, MemoryCosts, PacketShape, StartCosts,
+    TCP_GOODPUT,
+};
 pub use verdict::{CapacityLimit, CapacityVerdict, LimitKind, Remedy, judge, remedies};
 
 use crate::Estimate;
@@ -51,8 +54,8 @@ pub struct Demand {
     pub lab_hosts: usize,
     /// The slowest link on the way of a TCP connection, bits per second; infinite without a rate.
     pub tcp_bottleneck_bps: f64,
-    /// Pipes on the way of a TCP connection.
-    pub tcp_pipes: f64,
+    /// What a full packet of that connection passes.
+    pub tcp_packet: PacketShape,
 }
 
 /// What a network will do on a machine.
@@ -91,7 +94,7 @@ pub enum CapacityError {
         /// The kind.
         kind: String,
         /// The kinds in the costs.
-        have: String,
+        have: &'static str,
     },
     /// The network has no worker.
     #[error("a network needs a worker")]
@@ -120,10 +123,15 @@ pub fn predict(costs: &EngineCosts, demand: &Demand) -> Result<Predicted, Capaci
     let work = |part: &PartLoad| part.work + part.crossings * costs.scaling.handover.value;
     let most = demand.parts.iter().map(work).fold(0.0, f64::max).max(1e-12);
     let workers = demand.parts.iter().map(|part| busiest.map(|busy| busy * work(part) / most)).collect();
-    let [lateness_p50_us, lateness_p99_us] = costs.lateness.at(busiest);
+    let lab = costs.lab.as_ref().filter(|_| demand.packet.port == "tap");
+    let [lateness_p50_us, lateness_p99_us] = lab.map_or(&costs.lateness, |lab| &lab.lateness).at(busiest);
+    let tcp = costs.tcp_bits_per_second(&demand.tcp_packet)?;
     Ok(Predicted {
         packets_per_second,
-        tcp_bits_per_second: costs.tcp.map(|tcp| tcp.rate(demand.tcp_bottleneck_bps, demand.tcp_pipes)),
+        tcp_bits_per_second: tcp.zip(costs.lab.as_ref()).map(|(machine, lab)| {
+            let link = lab.tcp_fill.map(|share| share * TCP_GOODPUT * demand.tcp_bottleneck_bps);
+            lesser(machine, link)
+        }),
         lateness_p50_us,
         lateness_p99_us,
         memory_bytes: costs.memory.of(demand),
@@ -131,6 +139,11 @@ pub fn predict(costs: &EngineCosts, demand: &Demand) -> Result<Predicted, Capaci
         busiest,
         workers,
     })
+}
+
+/// The lesser of two quantities.
+fn lesser(a: Estimate, b: Estimate) -> Estimate {
+    Estimate { value: a.value.min(b.value), low: a.low.min(b.low), high: a.high.min(b.high) }
 }
 
 /// Combines two independent positive quantities by a function that rises with both: the relative

@@ -5,7 +5,6 @@ use crate::model::Model;
 use crate::scaling::ScalingCosts;
 use crate::terms::Terms;
 use proptest::prelude::*;
-use std::collections::BTreeMap;
 
 /// 100 ns for a packet, and 50 ns for each pipe, 30 for each router, 20 more with CoDel.
 fn costs() -> EngineCosts {
@@ -14,10 +13,6 @@ fn costs() -> EngineCosts {
     let around = |value: f64| Estimate::around(value, 0.1 * value);
     EngineCosts {
         packet: Model::from_constants(terms, &constants, 1e-9).expect("as many constants"),
-        ports_ns: BTreeMap::from([
-            ("memory".to_owned(), Estimate::exact(0.0)),
-            ("tap".to_owned(), around(900.0)),
-        ]),
         queues: vec!["codel".to_owned()],
         scaling: ScalingCosts { handover: Estimate::exact(0.25), slowdown: Estimate::exact(1.0) },
         lateness: LatenessCosts {
@@ -37,10 +32,27 @@ fn costs() -> EngineCosts {
             engine_s: around(0.01),
             link_s: around(1e-5),
             pair_s: Estimate::exact(1e-6),
+            lab_s: None,
             host_s: None,
         },
-        tcp: Some(TcpCosts { bit_ns: around(0.2), pipe_bit_ns: around(0.01) }),
+        lab: Some(LabCosts {
+            packet: of_engine(900.0, 1.0),
+            lateness: LatenessCosts {
+                idle_p50_us: around(20.0),
+                idle_p99_us: around(80.0),
+                waiting_p50_us: around(10.0),
+                waiting_p99_us: around(60.0),
+            },
+            tcp_bit: of_engine(0.1, 0.0001),
+            tcp_fill: Estimate { value: 0.99, low: 0.97, high: 1.0 },
+        }),
     }
+}
+
+/// A fixed time, and a factor of that between ports in memory.
+fn of_engine(fixed: f64, factor: f64) -> Model {
+    let terms = "const,engine_ns".parse().expect("terms");
+    Model::from_constants(terms, &[fixed, factor], 1e-9).expect("as many constants")
 }
 
 fn demand(packets_per_second: f64) -> Demand {
@@ -63,8 +75,13 @@ fn demand(packets_per_second: f64) -> Demand {
         tolerance_us: 1000.0,
         lab_hosts: 0,
         tcp_bottleneck_bps: f64::INFINITY,
-        tcp_pipes: 3.0,
+        tcp_packet: tcp_packet(3.0),
     }
+}
+
+/// 100 + 50 + 50 for each pipe.
+fn tcp_packet(pipes: f64) -> PacketShape {
+    PacketShape { port: "tap".to_owned(), bytes: 1000.0, pipes, ..PacketShape::default() }
 }
 
 #[test]
@@ -78,8 +95,7 @@ fn the_costs_of_a_packet_add_up() {
     shape.log = 3.0;
     assert_eq!(ns(&shape).value, 1000.0);
     shape.port = "tap".to_owned();
-    let with_tap = ns(&shape);
-    assert!((with_tap.value - 1900.0).abs() < 1e-9 && (with_tap.low - 1810.0).abs() < 1e-9, "{with_tap:?}");
+    assert_eq!(ns(&shape).value, 1900.0);
     shape.queues.insert("pie".to_owned(), 1.0);
     assert_eq!(costs().unmeasured(&shape), ["pie"]);
     shape.port = "AF_XDP".to_owned();
@@ -127,6 +143,11 @@ fn memory_and_start_are_sums_of_their_parts() {
     assert!((predicted.start_s.expect("measured").value - 0.010_039).abs() < 1e-9);
     demand.lab_hosts = 2;
     assert_eq!(predict(&costs(), &demand).expect("measured").start_s, None);
+    let mut with_labs = costs();
+    (with_labs.start.lab_s, with_labs.start.host_s) =
+        (Some(Estimate::exact(0.1)), Some(Estimate::exact(0.02)));
+    let start = predict(&with_labs, &demand).expect("measured").start_s.expect("measured");
+    assert!((start.value - 0.150_039).abs() < 1e-9, "{start:?}");
     demand.held_bytes = 2e9;
     let (verdict, limits) = judge(&demand, &predict(&costs(), &demand).expect("measured"));
     assert_eq!((verdict, limits[0].kind), (CapacityVerdict::Not, LimitKind::Memory));
@@ -134,10 +155,38 @@ fn memory_and_start_are_sums_of_their_parts() {
 
 #[test]
 fn tcp_is_limited_by_the_slowest_link_or_by_the_machine() {
-    let tcp = costs().tcp.expect("given");
-    assert!((tcp.rate(1e9, 1.0).value - 1e9 * 1448.0 / 1514.0).abs() < 1.0);
-    assert!((tcp.rate(f64::INFINITY, 1.0).value - 5e9).abs() < 1.0);
-    assert!((tcp.rate(f64::INFINITY, 3.0).value - 1e9 / 0.22).abs() < 1.0);
+    let rate = |bottleneck: f64, pipes: f64| {
+        let demand = Demand { tcp_bottleneck_bps: bottleneck, tcp_packet: tcp_packet(pipes), ..demand(0.0) };
+        predict(&costs(), &demand).expect("measured").tcp_bits_per_second.expect("measured")
+    };
+    let slow = rate(1e9, 1.0);
+    assert!((slow.value - 0.99e9 * TCP_GOODPUT).abs() < 1.0 && slow.low < slow.value, "{slow:?}");
+    // 0.1 + 0.0001 · 200, and twice 50 ns more.
+    assert!((rate(f64::INFINITY, 1.0).value - 1e9 / 0.12).abs() < 10.0);
+    assert!((rate(f64::INFINITY, 3.0).value - 1e9 / 0.13).abs() < 10.0);
+    let unmeasured = EngineCosts { lab: None, ..costs() };
+    let found = predict(&unmeasured, &demand(0.0)).expect("in memory");
+    assert_eq!(found.tcp_bits_per_second, None);
+}
+
+#[test]
+fn packets_of_bulk_connections_cost_less_than_datagrams() {
+    // 360 ns in memory, with 900 more for hosts and ports.
+    let mut lab = demand(700_000.0);
+    (lab.packet.port, lab.lab_hosts) = ("tap".to_owned(), 2);
+    let (verdict, limits) = judge(&lab, &predict(&costs(), &lab).expect("measured"));
+    let worst = limits[0].what.as_str();
+    assert_eq!(
+        (verdict, worst),
+        (CapacityVerdict::Carries, "worker 0 with the hosts: 88 % of what they carry")
+    );
+    // (0.1 + 0.0001 · 360) · 11,584 bits, for a packet and half an acknowledgement.
+    lab.packet.bulk = 1.0;
+    let ns = |packet: &PacketShape| costs().packet_ns(packet).expect("measured").value;
+    let bulk = 0.136 * 11_584.0 / 1.5;
+    assert!((ns(&lab.packet) - bulk).abs() < 1e-6);
+    lab.packet.bulk = 0.25;
+    assert!((ns(&lab.packet) - 0.25 * bulk - 0.75 * 1260.0).abs() < 1e-6);
 }
 
 #[test]

@@ -71,7 +71,12 @@ fn limits(demand: &Demand, predicted: &Predicted) -> Vec<CapacityLimit> {
     let mut add = |kind, what: String, share| limits.push(CapacityLimit { kind, what, share });
     if demand.packets_per_second > 0.0 {
         for (number, &load) in predicted.workers.iter().enumerate() {
-            add(LimitKind::Worker, format!("worker {number}: {} of a core", percent(load.value)), load);
+            let share = percent(load.value);
+            let what = match demand.lab_hosts {
+                0 => format!("worker {number}: {share} of a core"),
+                _ => format!("worker {number} with the hosts: {share} of what they carry"),
+            };
+            add(LimitKind::Worker, what, load);
         }
         let late = predicted.lateness_p99_us.map(|us| us / demand.tolerance_us);
         let what = match predicted.lateness_p99_us.value {

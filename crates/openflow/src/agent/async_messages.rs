@@ -5,30 +5,41 @@
 //! ```
 //!
 //! All connections share one list, so that a slow one delays no other. A message is removed when
-//! all connections have received it, and beyond [`WAITING_MAX`] the oldest are dropped. Packet-ins
-//! are not in the list: those that find no room are dropped at once.
+//! all connections have received it, and beyond [`WAITING_MAX`] bytes the oldest are dropped: the
+//! connections that have not received them miss them. Packet-ins are not in the list: those that
+//! find no room are dropped at once.
 
 use super::connection::Connection;
 use super::event::{Event, EventForm};
 use std::collections::VecDeque;
 use std::time::Instant;
 
-/// Most events that wait: as many as there may be flows in a table, which may all expire at once.
-const WAITING_MAX: usize = 1 << 20;
+/// Most bytes of the events that wait: enough for the flow-removed messages of a full table, whose
+/// flows may all expire at once (2^20, each of less than 400 bytes).
+const WAITING_MAX: usize = 400 << 20;
 
 /// See the head of this file.
-#[derive(Default)]
 pub(super) struct AsyncMessages {
     /// The number of the first event in the list.
     first: u64,
     /// The number of the first event that snoop connections have not received.
     pub(super) shown: u64,
     events: VecDeque<Event>,
+    /// The bytes of memory of the events, and how many there may be.
+    bytes: usize,
+    most: usize,
+}
+
+impl Default for AsyncMessages {
+    fn default() -> AsyncMessages {
+        AsyncMessages { first: 0, shown: 0, events: VecDeque::new(), bytes: 0, most: WAITING_MAX }
+    }
 }
 
 impl AsyncMessages {
     /// Adds an event.
     pub(super) fn push(&mut self, event: Event) {
+        self.bytes += event.bytes();
         self.events.push_back(event);
     }
 
@@ -79,11 +90,13 @@ impl AsyncMessages {
     pub(super) fn tidy<'a>(&mut self, connections: impl Iterator<Item = &'a mut Connection>) {
         let mut connections: Vec<_> = connections.collect();
         let delivered = connections.iter().map(|one| one.delivered).min().unwrap_or(self.end());
-        self.events.drain(..(delivered - self.first) as usize);
+        let gone = self.events.drain(..(delivered - self.first) as usize);
+        self.bytes -= gone.map(|event| event.bytes()).sum::<usize>();
         self.first = delivered;
-        while self.events.len() > WAITING_MAX
+        while self.bytes > self.most
             && let Some(event) = self.events.pop_front()
         {
+            self.bytes -= event.bytes();
             for connection in connections.iter_mut().filter(|one| one.delivered == self.first) {
                 connection.missed += u64::from(connection.wants(&event));
                 connection.delivered += 1;
@@ -96,3 +109,6 @@ impl AsyncMessages {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -84,8 +84,10 @@ pub(super) struct Connection {
     probed: bool,
     /// The number of the first of the asynchronous messages not yet delivered to it.
     pub(super) delivered: u64,
-    /// Events that this controller missed because it did not read.
+    /// Events that this controller missed because it did not read, or packet-ins that fit no
+    /// message of its version, and how many of them the switch has counted.
     pub(super) missed: u64,
+    counted: u64,
 }
 
 /// The purpose of a connection.
@@ -218,6 +220,7 @@ impl Connection {
             probed: false,
             delivered: 0,
             missed: 0,
+            counted: 0,
         };
         if state != State::Connecting {
             connection.greet();
@@ -341,7 +344,9 @@ impl Connection {
             event::Event::FlowChanges(changes) => {
                 self.monitors.tellings(self.id, changes).iter().any(Option::is_some)
             }
-            event::Event::Request(request) => self.codec.version() >= Version::V14 && request.0 != self.id,
+            event::Event::Request(request) => {
+                self.codec.version() >= Version::V14 && request.connection != self.id
+            }
             event::Event::TableStatus(_) => self.codec.version() >= Version::V14,
             event::Event::FlowRemoved(_)
             | event::Event::PortStatus(_)
@@ -394,11 +399,6 @@ impl Connection {
         self.output.len() <= ASYNC_MAX
     }
 
-    /// Returns whether everything was sent.
-    pub(super) fn is_drained(&self) -> bool {
-        self.output.is_empty()
-    }
-
     /// Returns whether asynchronous messages wait until there is room; false for a stalled peer.
     pub(super) fn is_reading(&self, now: Instant) -> bool {
         self.has_room_for_async() || now.duration_since(self.accepted_at) < STALL_TIMEOUT
@@ -411,6 +411,13 @@ impl Connection {
         } else {
             self.output.extend_from_slice(bytes);
         }
+    }
+
+    /// Returns how many events the controller has missed since the last call. The peer of a snoop
+    /// connection is none.
+    pub(super) fn take_missed(&mut self) -> u64 {
+        let before = std::mem::replace(&mut self.counted, self.missed);
+        if self.kind == Kind::Snoop { 0 } else { self.missed - before }
     }
 
     /// Returns whether there is work that does not wait for the socket.

@@ -582,8 +582,9 @@ impl EventLoop {
             let event = Event::PacketIn(Box::new(packet));
             let mut encoded = EncodedEvent::new(&event);
             for connection in self.connections.values_mut().filter(|one| one.wants(&event)) {
-                if let Some(bytes) = encoded.bytes(&self.switch, connection.event_form(&event)) {
-                    connection.send_event(bytes);
+                match encoded.bytes(&self.switch, connection.event_form(&event)) {
+                    Some(bytes) => connection.send_event(bytes),
+                    None => connection.missed += 1,
                 }
             }
             if let Some(bytes) = encoded.first() {
@@ -594,7 +595,7 @@ impl EventLoop {
         for token in self.connections.keys().copied().collect::<Vec<_>>() {
             let Some(connection) = self.connections.get_mut(&token) else { continue };
             let mut sent = connection.send();
-            if sent.is_ok() && connection.is_drained() && connection.monitors.held.is_some() {
+            if sent.is_ok() && connection.output().is_empty() && connection.monitors.held.is_some() {
                 self.switch.tell_held(connection);
                 sent = connection.send();
             }
@@ -625,6 +626,10 @@ impl EventLoop {
         }
         self.send_to_snoops(&shown);
         self.switch.async_messages.tidy(self.connections.values_mut());
+        let missed: u64 = self.connections.values_mut().map(Connection::take_missed).sum();
+        if missed > 0 {
+            self.switch.control.note_missed(missed);
+        }
     }
 }
 

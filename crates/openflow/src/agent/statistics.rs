@@ -17,9 +17,12 @@ use fastpath_switch::misses;
 use fastpath_switch::{Counters, Flow, FlowFilter, Port, Rank, Refusal, Switch, Version, group, meter, port};
 use fastpath_units::{Duration, Time};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 /// Flows examined for one page.
 const FLOWS_PER_PAGE: usize = 2048;
+/// Flows outside of a filter's match after which it is tried to go to the next within it.
+const SKIPPED_AFTER: usize = 16;
 /// Bytes after which a page ends.
 const PAGE: usize = 48 << 10;
 /// Groups, meters or tables on a page.
@@ -255,18 +258,26 @@ pub(super) fn scan(
     mut show: impl FnMut(u8, &Rank, &Flow) -> bool,
 ) -> (usize, Option<(u8, Rank)>) {
     let first = if filter.table_id == ALL_TABLES { 0 } else { filter.table_id };
-    let (table, rank) = after.map_or((first, None), |(table, rank)| (*table, Some(rank)));
+    let (table, start) =
+        after.map_or((first, Bound::Unbounded), |(table, rank)| (*table, Bound::Excluded(rank)));
     let in_tables = |table: u8| filter.table_id == ALL_TABLES || table == filter.table_id;
-    let (mut seen, mut last) = (0, None);
-    for (table, rank, flow) in switch.flows_after(table, rank).take_while(|(table, ..)| in_tables(*table)) {
+    let (mut seen, mut last, mut outside) = (0, None, 0);
+    let mut flows = switch.flows_from(table, start);
+    while let Some((table, rank, flow)) = flows.next().filter(|(table, ..)| in_tables(*table)) {
         seen += 1;
-        let is_shown = filter.selects(flow)
-            && rank.matching().is_within(&filter.matching)
-            && !misses::is_hidden(table, rank, flow);
+        let is_within = rank.matching().is_within(&filter.matching);
+        outside = if is_within { 0 } else { outside + 1 };
+        let is_shown = is_within && filter.selects(flow) && !flow.is_hidden();
         let goes_on = !is_shown || show(table, rank, flow);
         if seen == FLOWS_PER_PAGE || !goes_on {
             last = Some((table, rank.clone()));
             break;
+        }
+        if outside == SKIPPED_AFTER {
+            outside = 0;
+            if let Some(next) = rank.beyond(&filter.matching) {
+                flows = switch.flows_from(table, Bound::Included(&next));
+            }
         }
     }
     (seen, last)
@@ -291,7 +302,6 @@ fn tables(state: &SwitchState, switch: &Switch) -> Vec<TableStats> {
         .collect();
     // A packet that matches the hidden flow matches none.
     if let (Some(hidden), Some(first)) = (misses::hidden(switch), stats.first_mut()) {
-        first.active -= 1;
         first.matched = first.matched.saturating_sub(hidden.counters.packets);
     }
     stats
@@ -571,3 +581,6 @@ fn flow_stats(now: Time, table_id: u8, rank: &Rank, flow: &Flow) -> FlowStats {
         instructions: (*flow.instructions).clone(),
     }
 }
+
+#[cfg(test)]
+mod tests;

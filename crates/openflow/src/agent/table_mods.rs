@@ -43,6 +43,10 @@ pub(super) fn table_mod(state: &mut SwitchState, version: Version, request: &Tab
     if vacancy.is_some_and(|vacancy| vacancy.down > vacancy.up || vacancy.up > 100 || vacancy.now != 0) {
         return Err(Fault::PropertyBadValue);
     }
+    // Thresholds without the events that they are for (1.4 §7.3.4.1).
+    if vacancy.is_some() && config & table_config::VACANCY_EVENTS == 0 {
+        return Err(Fault::PropertyBadValue);
+    }
     let chosen = if table_id == ALL_TABLES { 0..tables } else { table_id..table_id + 1 };
     let evicts = config & table_config::EVICTION != 0;
     state.control.change_flows(&[], |switch, _| {

@@ -11,6 +11,7 @@ use super::monitor_message;
 use super::multipart::Reply;
 use super::nx_bits::NICIRA;
 use super::nx_packet_in;
+use super::packet::PacketIn;
 use super::v10::{self, Forms};
 use super::{HEADER_LEN, Header, Message, ONF, end_message};
 use super::{v14, v15};
@@ -18,6 +19,11 @@ use fastpath_switch::Version;
 
 /// OFPT_EXPERIMENTER, OFPT_VENDOR.
 const EXPERIMENTER_MESSAGE: u8 = 4;
+/// The most bytes of a message: its length is a number of 16 bits.
+const MESSAGE_MAX: usize = u16::MAX as usize;
+/// What a packet-in may grow by when its frame is cut: padding, and a property with the whole
+/// length.
+const CUT_MAX: usize = 16;
 
 /// Reads and writes the messages of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,18 +87,25 @@ impl Codec {
     }
 
     /// Returns a message; `None` if it exceeds 64 KiB. What fits one message of another version may
-    /// not fit one of this.
+    /// not fit one of this. Of the frame of a packet-in, as much is in the message as fits, unless
+    /// it comes back to go on.
     ///
     /// # Panics
     /// If this version has no such message.
     pub(crate) fn encoded(&self, xid: u32, message: &Message) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         self.write(xid, message, &mut out);
-        let fits = out.len() <= usize::from(u16::MAX);
-        fits.then(|| {
-            end_message(&mut out, 0);
-            out
-        })
+        let excess = out.len().saturating_sub(MESSAGE_MAX);
+        if excess > 0 {
+            let Message::PacketIn(packet) = message else { return None };
+            let is_whole = !packet.continuation.is_empty() && self.forms.are_packet_ins_properties();
+            let len = packet.data.len().checked_sub(excess + CUT_MAX).filter(|_| !is_whole)?;
+            out.clear();
+            let cut = PacketIn { data: packet.data[..len].to_vec(), ..packet.clone() };
+            self.write(xid, &Message::PacketIn(cut), &mut out);
+        }
+        end_message(&mut out, 0);
+        Some(out)
     }
 
     /// Writes a message without its length.

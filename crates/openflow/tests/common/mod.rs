@@ -232,7 +232,7 @@ impl Harness {
 
     /// Returns how many flows table 0 has, those of the agent included.
     pub(crate) fn flow_count(&self) -> usize {
-        self.control.peek(|switch| switch.tables()[0].len())
+        self.control.peek(|switch| switch.tables()[0].flows().len())
     }
 
     /// The data path finds the link of a port down, or up.

@@ -270,8 +270,10 @@ fn a_full_table_evicts_and_tells_how_full_it_is() {
     let of = |config, vacancy| Message::TableMod(TableMod { table_id: 0, config, eviction: None, vacancy });
     peer.say(&of(16, None));
     assert_eq!(peer.refusal(), (8, 1));
-    peer.say(&of(8, Some(Vacancy { down: 50, up: 40, now: 0 })));
-    assert_eq!(peer.refusal(), (14, 2));
+    for (config, down) in [(table_config::VACANCY_EVENTS, 50), (0, 30), (table_config::EVICTION, 30)] {
+        peer.say(&of(config, Some(Vacancy { down, up: 40, now: 0 })));
+        assert_eq!(peer.refusal(), (14, 2), "{config} {down}");
+    }
     assert!(harness.stop().balances());
 }
 

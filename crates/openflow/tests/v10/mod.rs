@@ -9,7 +9,7 @@ use crate::{flow, frame, wire};
 use fastpath_openflow::agent::Versions;
 use fastpath_openflow::message::{
     Async, Config, FlowStats, Hello, Message, NO_BUFFER, Nicira, PacketOut, PortMod, Reply, Request, Role,
-    RoleMessage,
+    RoleMessage, TableMod, table_config,
 };
 use fastpath_switch::flow::{ALL_TABLES, flags};
 use fastpath_switch::{
@@ -213,6 +213,37 @@ fn a_flow_for_all_packets_takes_the_place_of_the_hidden_one_until_it_goes() {
     until(|| (harness.flow_count() == 0).then_some(()));
     let accounting = harness.stop();
     assert!(accounting.balances(), "{accounting:?}");
+}
+
+#[test]
+fn the_hidden_flow_takes_no_room_and_is_not_evicted() {
+    let limits = Limits { flows: 3, ..Limits::default() };
+    let harness = Harness::of_versions_holding("1.0,1.4".parse().unwrap(), limits);
+    let (mut old, mut new) = (harness.controller_10(), harness.stranger());
+    new.greet_in(Version::V14);
+    let wire = |number: u32| {
+        let matching = Match::new(&[FieldMatch::exact(Field::InPort, number.into())]).unwrap();
+        flow(FlowMod::add(0, 5, matching, Instructions::apply([Action::output(1)])))
+    };
+    (11..=13).for_each(|number| new.say(&wire(number)));
+    new.barrier();
+    // The table is full.
+    want_misses(&mut old);
+    let is_missed = |old: &mut Peer, n: u8| {
+        harness.send(2, &frame(n));
+        assert_eq!(packet_in(old), (0, 2, frame(n)));
+    };
+    is_missed(&mut old, 1);
+    new.say(&wire(14));
+    assert_eq!(new.refusal(), (5, 1));
+    let config = table_config::EVICTION;
+    new.say(&Message::TableMod(TableMod { table_id: 0, config, eviction: None, vacancy: None }));
+    (14..=30).for_each(|number| new.say(&wire(number)));
+    new.barrier();
+    is_missed(&mut old, 2);
+    assert_eq!(flows(&mut new).len(), 3);
+    let Reply::Table(tables) = ask(&mut new, Request::Table) else { panic!("no tables") };
+    assert_eq!(tables[0].active, 3);
 }
 
 #[test]

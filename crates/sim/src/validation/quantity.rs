@@ -43,6 +43,8 @@ const JOGLEKAR: &str = "Joglekar 2004";
 const HARTIKAINEN: &str = "Hartikainen 2016";
 const SPALINK: &str = "Spalink et al. 2001";
 const ASICS: &str = "2020 High Speed Ethernet ASICs";
+const SMARTNIC_WU: &str = "SmartNIC-WU (Liu et al. 2021)";
+const USERSPACE_XDP: &str = "userspace-xdp 2024";
 const FRAME: &str = "frame size, bytes";
 const RATE: &str = "rate of a link, kbit/s";
 const CORES: &str = "number of cores";
@@ -138,7 +140,11 @@ const ROWS: &[Row] = &[
     ("spalink-forward", SPALINK, "abstract", "packets/s forwarded", FRAME),
     ("spalink-swap", SPALINK, "not published", "packets/s with three cycles at each swap", FRAME),
     ("spalink-pentium", SPALINK, "abstract", "packets/s through the Pentium", FRAME),
-    ("bluefield-2", "Liu et al. 2021", "abstract", "share of 100 Gbit/s by kernel-space processing", FRAME),
+    ("bluefield-2-one-core", SMARTNIC_WU, "pktgen_bench", "packets/s of one core in the kernel", FRAME),
+    ("bluefield-2-eight-cores", SMARTNIC_WU, "pktgen_bench", "packets/s of eight cores in the kernel", FRAME),
+    ("icelake-katran-xdp", USERSPACE_XDP, "bench/draw", "Katran in the kernel, packets/s of one core", FRAME),
+    ("icelake-katran-dpdk", USERSPACE_XDP, "bench/draw", "Katran on DPDK, packets/s of one core", FRAME),
+    ("icelake-vxlan", "FD.io CSIT 21.06", "3n-icx, E810", "VXLAN, packets/s of 64-byte frames", CORES),
     ("vpp-l3-imix", "FD.io CSIT 17.01", "L3 forwarding", "throughput of the IMIX, packets/s", CORES),
 ];
 

@@ -2,10 +2,11 @@
 
 use super::{ActionsOf, CLONES_MAX, KnownFields, Targets, check_output, list_of};
 use crate::Refusal;
-use crate::action::Action;
+use crate::action::{Action, Controller};
 use crate::extension::{Bits, Bundle, Ct, Extension, Learn, Multipath, Source, Spec, Target, Zone};
 use crate::field::Field;
 use crate::flow::{ClearActions, Instructions};
+use crate::limits::USERDATA_MAX;
 use fastpath_conntrack::{Alg, Commit, NatRequest, NatSpec};
 
 /// Checks that clauses of conjunctions stand alone: a packet that matches one does nothing else.
@@ -89,6 +90,9 @@ pub(super) fn check(
         Extension::CheckLen { to, .. } if to.width != 1 => Err(Refusal::ActionBadArgument(to.width.into())),
         Extension::CheckLen { to, .. } => known.check_written(*to),
         Extension::Ct(ct) => check_ct(targets, ct, known),
+        Extension::Controller(Controller { userdata, .. }) if userdata.len() > USERDATA_MAX => {
+            Err(Refusal::UserdataTooLong(userdata.len()))
+        }
         Extension::FinTimeout { .. } => known.check_present(Field::TcpSrc),
         Extension::Resubmit { is_original: true, .. } => known.check_present(Field::IpProto),
         Extension::Resubmit { .. }

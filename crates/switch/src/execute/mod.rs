@@ -38,6 +38,13 @@ pub trait Executor: Send {
     /// Takes over what changed in the switch. Call it after every change, before the next packet.
     fn update(&mut self, switch: &mut Switch);
 
+    /// Does what [`Executor::update`] does where only flows of these tables have changed since the
+    /// last update, in a time that does not grow with the number of tables.
+    fn update_flows(&mut self, switch: &mut Switch, tables: &[u8]) {
+        let _ = tables;
+        self.update(switch);
+    }
+
     /// Executes a frame that arrived on `in_port` at `now`, and may edit it in place. Every other
     /// result goes to `out`. A packet ends in [`Verdict::Forward`] or at least one entry of `out`.
     fn execute(

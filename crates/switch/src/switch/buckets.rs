@@ -2,7 +2,6 @@
 //! §7.3.4.3).
 
 use crate::Refusal;
-use crate::flow::Counters;
 use crate::group::{
     BUCKET_ALL, BUCKET_FIRST, BUCKET_LAST, BUCKET_MAX, BUCKET_UNNUMBERED, Bucket, Group, GroupCommand,
     GroupMod,
@@ -65,18 +64,40 @@ fn number(id: u32, buckets: &mut [Bucket]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Returns the counters of the buckets of a new group: those that stay keep theirs.
-pub(super) fn kept_counters(old: &Group, buckets: &[Bucket]) -> Vec<Counters> {
-    let place = |bucket: &Bucket| old.buckets.iter().position(|one| one.id == bucket.id);
-    let counters = |bucket| place(bucket).and_then(|at| old.bucket_counters.get(at).copied());
-    buckets.iter().map(|bucket| counters(bucket).unwrap_or_default()).collect()
+/// Gives a group, which a request makes of `old`, counters and serial numbers: the group and the
+/// buckets that stay keep theirs, and others get numbers from `serial` on.
+pub(super) fn identify(group: &mut Group, command: GroupCommand, old: Option<&Group>, serial: &mut u64) {
+    let mut next = || {
+        *serial += 1;
+        *serial
+    };
+    group.identity.group = old.map_or_else(&mut next, |old| old.identity.group);
+    if let Some(old) = old {
+        (group.added, group.counters) = (old.added, old.counters);
+    }
+    // §6.5: the counters of a group that is modified are kept, those of its buckets start at zero.
+    let old = old.filter(|_| command != GroupCommand::Modify);
+    let mut numbers = Vec::with_capacity(group.buckets.len());
+    for (bucket, counters) in group.buckets.iter().zip(&mut group.bucket_counters) {
+        let kept = old.and_then(|old| Some((old, old.buckets.iter().position(|one| one.id == bucket.id)?)));
+        numbers.push(match kept {
+            Some((old, place)) => {
+                *counters = old.bucket_counters[place];
+                old.identity.buckets[place]
+            }
+            None => next(),
+        });
+    }
+    group.identity.buckets = numbers.into();
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Action, GroupKind, Limits, Port, Switch};
+    use crate::Counters;
+    use crate::{Action, Extension, GroupKind, Limits, MeterCommand, MeterMod, Port, Switch};
     use fastpath_units::Time;
+    use std::sync::Arc;
 
     fn switch() -> Switch {
         let mut switch = Switch::new(Limits::default());
@@ -99,7 +120,9 @@ mod tests {
         let none = BUCKET_UNNUMBERED;
         assert_eq!(send(&mut switch, InsertBuckets(BUCKET_LAST), &[1]), Err((6, 8)), "no group");
         assert_eq!(send(&mut switch, Add, &[7, none, none, 0]), Ok(vec![7, 1, 2, 0]));
-        switch.credit_group(1, Counters::default(), &[1, 2, 3, 4].map(|n| Counters { packets: n, bytes: n }));
+        let first = switch.group(1).unwrap().identity.clone();
+        let counted = |n: u64| [1, 2, 3, 4].map(|at| Counters { packets: n * at, bytes: at });
+        switch.credit_group(1, &first, Counters::default(), &counted(1));
         assert_eq!(send(&mut switch, InsertBuckets(BUCKET_FIRST), &[8]), Ok(vec![8, 7, 1, 2, 0]));
         assert_eq!(send(&mut switch, InsertBuckets(1), &[10, none]), Ok(vec![8, 7, 1, 10, 3, 2, 0]));
         assert_eq!(send(&mut switch, InsertBuckets(99), &[11]), Err((6, 15)));
@@ -109,12 +132,49 @@ mod tests {
             switch.group(1).unwrap().bucket_counters.iter().map(|counters| counters.packets).collect()
         };
         assert_eq!(packets(&switch), [0, 1, 2, 0, 0, 3, 4]);
+        // What was counted before the buckets came and is credited now.
+        let total = Counters { packets: 100, bytes: 1 };
+        switch.credit_group(1, &first, total, &counted(10));
+        assert_eq!(packets(&switch), [0, 11, 22, 0, 0, 33, 44]);
+        assert_eq!(switch.group(1).unwrap().counters, total);
         assert_eq!(send(&mut switch, RemoveBuckets(7), &[]), Ok(vec![8, 1, 10, 3, 2, 0]));
         assert_eq!(send(&mut switch, RemoveBuckets(BUCKET_FIRST), &[]), Ok(vec![1, 10, 3, 2, 0]));
         assert_eq!(send(&mut switch, RemoveBuckets(BUCKET_LAST), &[]), Ok(vec![1, 10, 3, 2]));
-        assert_eq!(packets(&switch), [2, 0, 0, 3]);
+        assert_eq!(packets(&switch), [22, 0, 0, 33]);
+        switch.credit_group(1, &first, total, &counted(10));
+        assert_eq!(packets(&switch), [42, 0, 0, 63], "those of buckets that have gone are lost");
+        assert_eq!(send(&mut switch, InsertBuckets(BUCKET_LAST), &[7]), Ok(vec![1, 10, 3, 2, 7]));
+        switch.credit_group(1, &first, total, &counted(10));
+        assert_eq!(packets(&switch), [62, 0, 0, 93, 0], "bucket 7 is another one now");
+        assert_eq!(send(&mut switch, RemoveBuckets(BUCKET_LAST), &[]), Ok(vec![1, 10, 3, 2]));
         assert_eq!(send(&mut switch, RemoveBuckets(0), &[]), Err((6, 15)));
         assert_eq!(send(&mut switch, RemoveBuckets(BUCKET_ALL), &[]), Ok(vec![]));
         assert_eq!(send(&mut switch, RemoveBuckets(BUCKET_LAST), &[]), Ok(vec![]));
+        assert_eq!(send(&mut switch, GroupCommand::Modify, &[2]), Ok(vec![2]));
+        let modified = switch.group(1).unwrap().identity.clone();
+        assert_eq!((modified.group, modified.buckets.len()), (first.group, 1));
+        switch.credit_group(1, &first, total, &counted(10));
+        assert_eq!((packets(&switch), switch.group(1).unwrap().counters.packets), (vec![0], 400));
+        let delete = GroupMod { command: GroupCommand::Delete, id: 1, kind: GroupKind::All, buckets: vec![] };
+        switch.group_mod(Time::ZERO, &delete).unwrap();
+        assert_eq!(send(&mut switch, Add, &[2]), Ok(vec![2]));
+        switch.credit_group(1, &modified, total, &counted(10));
+        assert_eq!((packets(&switch), switch.group(1).unwrap().counters.packets), (vec![0], 0));
+    }
+
+    /// So the deletion of a meter leaves no bucket behind that names it.
+    #[test]
+    fn no_bucket_names_a_meter_not_even_inside_of_another_action() {
+        let mut switch = switch();
+        let meter = MeterMod { command: MeterCommand::Add, id: 1, flags: 2, bands: Vec::new() };
+        switch.meter_mod(Time::ZERO, &meter).unwrap();
+        let action = |extension| Action::Extension(Arc::new(extension));
+        let police = action(Extension::Meter(1));
+        for action in [police.clone(), action(Extension::Clone(vec![police]))] {
+            let buckets = vec![Bucket::new([action, Action::output(1)])];
+            let request = GroupMod { command: GroupCommand::Add, id: 1, kind: GroupKind::All, buckets };
+            assert_eq!(switch.group_mod(Time::ZERO, &request), Err(Refusal::NotInSet));
+        }
+        assert_eq!(Refusal::NotInSet.numbers(), (2, 5));
     }
 }

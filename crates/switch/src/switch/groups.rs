@@ -39,13 +39,7 @@ impl Switch {
         if self.room() - gone + group.room() > self.limits.room {
             return Err(Refusal::GroupTooManyBuckets(self.limits.room));
         }
-        if let Some(old) = old {
-            // §6.5: the counters of the group are kept, those of its buckets start at zero.
-            (group.added, group.counters) = (old.added, old.counters);
-            if request.command != GroupCommand::Modify {
-                group.bucket_counters = buckets::kept_counters(old, &group.buckets);
-            }
-        }
+        buckets::identify(&mut group, request.command, old, &mut self.serial);
         for (id, depth) in above {
             self.groups.entry(id).and_modify(|group| group.depth = depth);
         }

@@ -177,7 +177,8 @@ network.onUpdate = (kind) => {
   });
   if (network.missed) totals.push(`${network.missed} samples missed`);
   get("totals").textContent = totals.join(" · ");
-  problem(network.failures.map(({ host, failure }) => `${host}: ${failure}`).join("; "));
+  const failures = network.failures.map(({ host, failure }) => `${host}: ${failure}`);
+  problem([...failures, ...network.workers.flatMap(({ warning }) => warning ?? [])].join("; "));
   const names = network.links.map((link) => `${link.name} ${link.ends}`).join("\n");
   if (kind === "state" && names !== drawnLinks) {
     drawnLinks = names;

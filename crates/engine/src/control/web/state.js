@@ -112,8 +112,8 @@ export class Direction {
     for (const field of Object.keys(next)) {
       if (field.startsWith("dropped.")) this.dropsPerS += rate(field);
     }
-    const bps = bitsOf(this.parameters.rate);
-    this.load = bps ? (this.outBps + 8 * this.parameters.overhead * rate("frames_out")) / bps : null;
+    // Without a change since the sample before nothing has moved.
+    this.load = bitsOf(this.parameters.rate) ? (next !== this.now && next.load) || 0 : null;
     this.now = next;
   }
 
@@ -237,7 +237,7 @@ export class Network {
     this.changes = -1;
     this.missed = 0;
     this.tolerance = "";
-    /** Of the last second. @type {{load: number, headroom: number}[]} */
+    /** Of the last second. @type {{load: number, headroom: number, warning: string | null}[]} */
     this.workers = [];
     /** The values of a link that is given none. @type {Record<string, any>} */
     this.defaults = {};

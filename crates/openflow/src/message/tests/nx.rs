@@ -2,10 +2,18 @@
 //! bytes that `ovs-ofctl` writes (tests/ofp-actions.at and tests/nx-match.at of Open vSwitch).
 
 use crate::message::bytes::ByteReader;
+use crate::message::packet::PacketIn;
 use crate::message::{Codec, Fault, Message, NO_BUFFER, Nicira, PacketInFormat, action, decode, oxm, v10};
 use fastpath_ofctl::{self as ofctl, FileRule, PortNames};
-use fastpath_switch::{Action, FlowMod, Limits, Match, Switch, Version};
+use fastpath_switch::action::Controller;
+use fastpath_switch::field::REGISTERS;
+use fastpath_switch::limits::USERDATA_MAX;
+use fastpath_switch::outcome::PacketInReason;
+use fastpath_switch::{
+    Action, Extension, Field, FieldMatch, FlowMod, Instructions, Limits, Match, Refusal, Switch, Version,
+};
 use fastpath_units::{Rng, Time};
+use std::sync::Arc;
 
 /// Actions and the bytes that Open vSwitch has for them in OpenFlow 1.3.
 const ACTIONS: [(&str, &str); 48] = [
@@ -261,4 +269,81 @@ fn a_packet_in_of_properties_has_the_bytes_that_ovs_ofctl_reads() {
     let mut written = Vec::new();
     codec.encode(xid, &message, &mut written);
     assert_eq!(written, bytes);
+}
+
+/// A packet-in with every field that is not in the frame.
+fn full_packet_in(userdata: usize, data: usize) -> PacketIn {
+    let exact =
+        |field: Field| FieldMatch::exact(field, if field == Field::InPort { 2 } else { field.ones() });
+    let outside = [
+        Field::InPort,
+        Field::Metadata,
+        Field::TunnelId,
+        Field::PktMark,
+        Field::TunSrc,
+        Field::TunDst,
+        Field::CtState,
+        Field::CtZone,
+        Field::CtMark,
+        Field::CtLabel,
+    ];
+    let half =
+        |field: Field| FieldMatch::masked(field, u32::MAX.into(), u128::from(u32::MAX) << 64 | 0xffff_ffff);
+    let fields: Vec<_> = outside.map(exact).into_iter().chain(REGISTERS.map(half)).collect();
+    PacketIn {
+        buffer_id: NO_BUFFER,
+        total_len: data as u16,
+        reason: 1,
+        table_id: 3,
+        cookie: 7,
+        matching: Match::new(&fields).unwrap(),
+        userdata: vec![1; userdata],
+        continuation: Vec::new(),
+        data: (0..data).map(|at| at as u8).collect(),
+    }
+}
+
+#[test]
+fn of_the_frame_of_a_packet_in_as_much_is_told_as_fits_beside_the_rest() {
+    let formats = [PacketInFormat::Standard, PacketInFormat::Nxt, PacketInFormat::Nxt2];
+    for (version, format) in [Version::V10, Version::V13, Version::V15].into_iter().zip(formats).chain([
+        (Version::V10, PacketInFormat::Nxt),
+        (Version::V10, PacketInFormat::Nxt2),
+        (Version::V13, PacketInFormat::Nxt2),
+    ]) {
+        let mut codec = Codec::new(version);
+        if version == Version::V10 || format == PacketInFormat::Nxt2 {
+            codec.note(&Message::Nicira(Nicira::SetPacketInFormat(format)));
+        }
+        for (userdata, data) in
+            [(0, 60), (0, 65_000), (0, 65_535), (40_000, 60_000), (USERDATA_MAX, 0), (USERDATA_MAX, 1500)]
+        {
+            let packet = full_packet_in(userdata, data);
+            let bytes = codec.encoded(9, &Message::PacketIn(packet.clone())).unwrap();
+            assert!(bytes.len() <= 65_535, "{version:?} {format:?} {userdata} {data}");
+            let (_, Message::PacketIn(read)) = codec.decode(&bytes).unwrap() else {
+                panic!("not a packet-in")
+            };
+            assert_eq!(read.data[..], packet.data[..read.data.len()]);
+            assert_eq!(read.total_len, packet.total_len);
+            let is_cut = read.data.len() < data;
+            // What is cut off is what has no room, and little more.
+            assert!(!is_cut || bytes.len() > 65_535 - 40, "{version:?} {format:?} {userdata} {data}");
+            assert!(is_cut || data < 65_000 || userdata > 0 || bytes.len() > 65_000);
+        }
+    }
+}
+
+#[test]
+fn userdata_that_fits_no_packet_in_is_refused() {
+    let flow = |len| {
+        let (max_len, reason) = (u16::MAX, PacketInReason::Action);
+        let to = Controller { max_len, reason, id: 0, userdata: vec![0; len], meter: None, pauses: false };
+        let send = Action::Extension(Arc::new(Extension::Controller(to)));
+        FlowMod::add(0, 1, Match::any(), Instructions::apply([send]))
+    };
+    let mut switch = Switch::new(Limits::default());
+    assert_eq!(switch.flow_mod(Time::ZERO, &flow(USERDATA_MAX)), Ok(Vec::new()));
+    let refused = switch.flow_mod(Time::ZERO, &flow(USERDATA_MAX + 1)).unwrap_err();
+    assert_eq!((refused, refused.numbers()), (Refusal::UserdataTooLong(USERDATA_MAX + 1), (2, 1)));
 }
