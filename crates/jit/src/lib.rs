@@ -30,8 +30,8 @@
 //!
 //! [`ebpf`] makes a program of the kernel from the same tables, with maps for its rules and counts.
 //!
-//! The shapes of tables are not here: those are plans (the crate `fastpath-plan`). Ports, threads and
-//! clocks are not here either: time is an argument. Read first: `template.rs`, `program.rs`,
+//! The shapes of tables are not here: those are plans (the crate `fastpath-plan`). Ports, threads
+//! and clocks are not here either: time is an argument. Read first: `template.rs`, `program.rs`,
 //! `native/mod.rs`.
 
 mod base_table;

@@ -235,6 +235,19 @@ pub enum RemovedReason {
     Eviction = 5,
 }
 
+impl RemovedReason {
+    /// Returns the number (OFPRR_). Before OpenFlow 1.4 a meter that goes and a full table have none:
+    /// the flow was deleted.
+    pub fn number_in(self, version: Version) -> u8 {
+        match self {
+            RemovedReason::MeterDelete | RemovedReason::Eviction if version < Version::V14 => {
+                RemovedReason::Delete as u8
+            }
+            other => other as u8,
+        }
+    }
+}
+
 impl AddAssign for Counters {
     fn add_assign(&mut self, other: Counters) {
         self.packets += other.packets;

@@ -60,6 +60,7 @@ pub mod observe;
 pub mod outcome;
 pub mod port;
 pub mod reason;
+mod reported;
 mod switch;
 mod table;
 pub mod table_config;

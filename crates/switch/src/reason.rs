@@ -1,5 +1,7 @@
 //! Why packets are sent to controllers.
 
+use crate::version::Version;
+
 /// Why a packet is sent to the controllers (OFPR_; the numbers are the protocol's).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
@@ -29,14 +31,15 @@ impl PacketInReason {
         PacketInReason::PacketOut,
     ];
 
-    /// Returns the reason as versions before OpenFlow 1.4 know it: they have the first three.
-    #[must_use]
-    pub fn before_14(self) -> PacketInReason {
+    /// Returns the number (OFPR_). Versions before OpenFlow 1.4 have the first three reasons.
+    pub fn number_in(self, version: Version) -> u8 {
         match self {
-            PacketInReason::ActionSet | PacketInReason::Group | PacketInReason::PacketOut => {
-                PacketInReason::Action
+            PacketInReason::ActionSet | PacketInReason::Group | PacketInReason::PacketOut
+                if version < Version::V14 =>
+            {
+                PacketInReason::Action as u8
             }
-            other => other,
+            other => other as u8,
         }
     }
 }

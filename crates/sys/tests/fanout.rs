@@ -42,11 +42,11 @@ fn has_namespace(test: &str) -> bool {
 /// numbers of the flow and of the frame in it.
 fn frame(flow: u32, number: u32) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
-    if flow % 5 == 0 {
+    if flow.is_multiple_of(5) {
         frame.extend([0x81, 0, 0, 7]);
     }
-    let (protocol, address) = (if flow % 2 == 0 { 17 } else { 6 }, (flow / 7) as u8);
-    if flow % 3 == 0 {
+    let (protocol, address) = (if flow.is_multiple_of(2) { 17 } else { 6 }, (flow / 7) as u8);
+    if flow.is_multiple_of(3) {
         frame.extend([0x86, 0xdd, 0x60, 0, 0, 0, 0, 28, protocol, 64]);
         frame.extend([0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, address]);
         frame.extend([0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1]);

@@ -1,6 +1,6 @@
-//! Measures [`EngineCosts`]: random networks are run, and the time of a worker for a packet is fitted
-//! to the counts of `demand.rs`. So the intervals contain both the spread of measurements and what
-//! the counts do not explain.
+//! Measures [`EngineCosts`]: random networks are run, and the time of a worker for a packet is
+//! fitted to the counts of `demand.rs`. So the intervals contain both the spread of measurements
+//! and what the counts do not explain.
 
 use super::calibration_error::CalibrationError;
 use super::demand::demand;

@@ -399,11 +399,6 @@ impl Connection {
         self.output.len() <= ASYNC_MAX
     }
 
-    /// Returns whether everything was sent.
-    pub(super) fn is_drained(&self) -> bool {
-        self.output.is_empty()
-    }
-
     /// Returns whether asynchronous messages wait until there is room; false for a stalled peer.
     pub(super) fn is_reading(&self, now: Instant) -> bool {
         self.has_room_for_async() || now.duration_since(self.accepted_at) < STALL_TIMEOUT

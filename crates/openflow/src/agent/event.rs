@@ -1,11 +1,10 @@
 //! Events that controllers learn without a request, by asynchronous messages (OpenFlow 1.3.5
 //! §6.1.2).
 
-use super::flow_events::{FlowChanges, Telling, removed_reason};
+use super::flow_events::{FlowChanges, Telling};
 use crate::message::{Async, Codec, Message, PortDescription, TableStatus};
 use fastpath_engine::switching::QueuedPacketIn;
 use fastpath_switch::observe::FlowEvent;
-use fastpath_switch::outcome::PacketInReason;
 use fastpath_switch::{Action, Bucket, Flow, Instructions, Rank, Removed, Version};
 use std::sync::Arc;
 
@@ -65,7 +64,12 @@ impl Event {
                 size_of::<QueuedPacketIn>() + packet.frame.len() + packet.head.userdata.len()
             }
             Event::FlowRemoved(removed) => size_of::<Removed>() + matched(&removed.rank),
-            Event::FlowChanges(changes) => changes.flows.iter().map(FlowEvent::bytes).sum(),
+            Event::FlowChanges(changes) => {
+                let of_flow = |one: &FlowEvent| {
+                    size_of::<FlowEvent>() + matched(&one.rank) + one.flow.instructions.bytes()
+                };
+                changes.flows.iter().map(of_flow).sum()
+            }
             Event::Request(request) => size_of::<ForwardedRequest>() + request.bytes(),
             Event::PortRemoved(_) => size_of::<PortDescription>(),
             Event::TableStatus(_) => size_of::<TableStatus>(),
@@ -84,10 +88,8 @@ impl Event {
             Event::Request(request) => {
                 (masks.request_forward[side], u8::from(matches!(request.message, Message::MeterMod(_))))
             }
-            Event::PacketIn(packet) => (masks.packet_in[side], sent_reason(version, packet.head.reason)),
-            Event::FlowRemoved(removed) => {
-                (masks.flow_removed[side], removed_reason(version, removed.reason))
-            }
+            Event::PacketIn(packet) => (masks.packet_in[side], packet.head.reason.number_in(version)),
+            Event::FlowRemoved(removed) => (masks.flow_removed[side], removed.reason.number_in(version)),
             Event::PortAdded(_) => (masks.port_status[side], 0),
             Event::PortRemoved(_) => (masks.port_status[side], 1),
             Event::PortStatus(_) => (masks.port_status[side], 2),
@@ -109,9 +111,4 @@ impl ForwardedRequest {
             _ => 0,
         }
     }
-}
-
-/// Returns the number of the reason of a packet-in (OFPR_).
-pub(super) fn sent_reason(version: Version, reason: PacketInReason) -> u8 {
-    if version < Version::V14 { reason.before_14() as u8 } else { reason as u8 }
 }

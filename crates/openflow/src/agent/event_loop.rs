@@ -595,7 +595,7 @@ impl EventLoop {
         for token in self.connections.keys().copied().collect::<Vec<_>>() {
             let Some(connection) = self.connections.get_mut(&token) else { continue };
             let mut sent = connection.send();
-            if sent.is_ok() && connection.is_drained() && connection.monitors.held.is_some() {
+            if sent.is_ok() && connection.output().is_empty() && connection.monitors.held.is_some() {
                 self.switch.tell_held(connection);
                 sent = connection.send();
             }

@@ -7,7 +7,7 @@ use crate::message::flow_update::monitor_flags as flags;
 use crate::message::{FlowUpdate, FullUpdate, Reply};
 use fastpath_switch::flow::ALL_TABLES;
 use fastpath_switch::observe::{FlowEvent, FlowFate};
-use fastpath_switch::{Flow, FlowFilter, Instructions, Rank, RemovedReason, Version};
+use fastpath_switch::{Flow, FlowFilter, Instructions, Rank, Version};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -206,19 +206,8 @@ pub(super) fn update(version: Version, author: Author, event: &FlowEvent, tellin
     };
     let numbers = match event.what {
         FlowFate::Added => (1, 0),
-        FlowFate::Removed(reason) => (2, removed_reason(version, reason)),
+        FlowFate::Removed(reason) => (2, reason.number_in(version)),
         FlowFate::Modified => (3, 0),
     };
     FlowUpdate::Full(full(numbers, event.table_id, &event.rank, &event.flow, instructions))
-}
-
-/// Returns the number of a reason for which a flow goes (OFPRR_). Before OpenFlow 1.4 a meter that
-/// goes and a full table have none: the flow was deleted.
-pub(super) fn removed_reason(version: Version, reason: RemovedReason) -> u8 {
-    match reason {
-        RemovedReason::MeterDelete | RemovedReason::Eviction if version < Version::V14 => {
-            RemovedReason::Delete as u8
-        }
-        other => other as u8,
-    }
 }

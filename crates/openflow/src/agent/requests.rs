@@ -19,8 +19,7 @@ use fastpath_switch::key::PipelineFields;
 use fastpath_switch::misses;
 use fastpath_switch::port::config;
 use fastpath_switch::{
-    FieldMatch, FlowCommand, FlowFilter, FlowMod, GroupCommand, MeterCommand, Rank, Refusal, Switch, Table,
-    Version,
+    FlowCommand, FlowFilter, FlowMod, GroupCommand, MeterCommand, Rank, Refusal, Switch, Table, Version,
 };
 
 /// OFPC_: statistics of flows, tables, ports, groups and queues.
@@ -306,15 +305,8 @@ fn packet_out(state: &SwitchState, packet: &PacketOut) -> Result<(), Fault> {
         return Err(Fault::BadPacket);
     }
     let mut fields = PipelineFields::of_port(packet.in_port);
-    set_fields(&mut fields, packet.fields.iter().copied());
+    fields.set_all(packet.fields.iter().copied());
     Ok(state.control.packet_out_with(&fields, &packet.actions, &packet.data)?)
-}
-
-fn set_fields(fields: &mut PipelineFields, values: impl Iterator<Item = FieldMatch>) {
-    for one in values {
-        let before = fields.register(one.field);
-        fields.set(one.field, before & !one.mask | one.value);
-    }
 }
 
 /// Resumes a packet that was paused. Controllers may have changed it, and its fields.
@@ -323,7 +315,7 @@ fn resume(state: &SwitchState, packet: &PacketIn) -> Result<(), Fault> {
         return Err(Fault::BadLen);
     }
     let (mut fields, continuation) = continuation::open(&state.key, &packet.continuation)?;
-    set_fields(&mut fields, packet.matching.fields());
+    fields.set_all(packet.matching.fields());
     state.control.resume(&fields, &continuation, &packet.data);
     Ok(())
 }

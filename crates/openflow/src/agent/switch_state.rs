@@ -3,22 +3,19 @@
 
 use super::async_messages::AsyncMessages;
 use super::connection::{Connection, REPLIES_MAX};
-use super::event::{Event, EventForm, sent_reason};
-use super::flow_events::{self, Author, FlowChanges, Telling, removed_reason};
+use super::event::{Event, EventForm};
+use super::flow_events::{self, Author, FlowChanges, Telling};
 use crate::message::continuation;
 use crate::message::{
     Codec, Config, FlowRemoved, FlowUpdate, Message, NO_BUFFER, PacketIn, Pages, PortDescription, PortStatus,
     Reply, has_port, write_items,
 };
 use fastpath_engine::switching::{Control, QueuedPacketIn};
-use fastpath_switch::field::REGISTERS;
 use fastpath_switch::fullness::Fullness;
 use fastpath_switch::misses;
 use fastpath_switch::observe::{FlowEvent, FlowFate};
 use fastpath_switch::port::LinkState;
-use fastpath_switch::{
-    Field, FieldMatch, GroupCommand, Match, PipelineFields, Port, Rank, Removed, Version, flow,
-};
+use fastpath_switch::{Field, GroupCommand, Match, Port, Rank, Removed, Version, flow};
 use fastpath_units::Time;
 use fastpath_wire::MacAddr;
 use std::collections::BTreeMap;
@@ -93,13 +90,10 @@ impl SwitchState {
 
     /// Records removed flows. Those with the flag OFPFF_SEND_FLOW_REM will be sent to controllers.
     pub(super) fn note_removed(&mut self, removed: Vec<Removed>) {
-        let is_monitored = self.are_flows_monitored;
-        for one in removed.iter().filter(|_| is_monitored) {
+        for one in removed {
             let number = self.number_changes(1);
-            let flows = vec![FlowEvent::of_removed(one)];
-            self.async_messages.push(Event::FlowChanges(FlowChanges { number, author: None, flows }));
+            self.note_removed_by(None, number, vec![one]);
         }
-        self.report_removed(removed);
     }
 
     /// As [`SwitchState::note_removed`], by the request of a controller.
@@ -285,12 +279,12 @@ fn has_request(version: Version, request: &Message) -> bool {
 /// This switch buffers no packets. It sends them whole, whatever length the action gives (§6.1.2),
 /// or as much of them as fits the message.
 fn packet_in(key: &RandomState, version: Version, packet: &QueuedPacketIn) -> PacketIn {
-    let fields = pipeline_fields(&packet.head.context);
+    let fields = packet.head.context.matches();
     let frame = &packet.frame;
     PacketIn {
         buffer_id: NO_BUFFER,
         total_len: u16::try_from(frame.len()).unwrap_or(u16::MAX),
-        reason: sent_reason(version, packet.head.reason),
+        reason: packet.head.reason.number_in(version),
         table_id: packet.head.table_id,
         cookie: packet.head.cookie,
         matching: Match::new(&fields).unwrap_or_default(),
@@ -304,41 +298,12 @@ fn packet_in(key: &RandomState, version: Version, packet: &QueuedPacketIn) -> Pa
     }
 }
 
-/// Returns the port of entry, and what is not 0 of the fields that are not in the frame (§7.4.1;
-/// those of Open vSwitch as it does).
-fn pipeline_fields(context: &PipelineFields) -> Vec<FieldMatch> {
-    let PipelineFields { metadata, tunnel_id, registers, mark, tunnel, connection, .. } = *context;
-    let others: [(Field, u128); 9] = [
-        (Field::Metadata, metadata.into()),
-        (Field::TunnelId, tunnel_id.into()),
-        (Field::PktMark, mark.into()),
-        (Field::TunSrc, tunnel.0.into()),
-        (Field::TunDst, tunnel.1.into()),
-        (Field::CtState, connection.state.bits().into()),
-        (Field::CtZone, connection.zone.into()),
-        (Field::CtMark, connection.mark.into()),
-        (Field::CtLabel, connection.label),
-    ];
-    let mut fields = vec![FieldMatch::exact(Field::InPort, context.in_port.into())];
-    let set = others.into_iter().filter(|(_, value)| *value != 0);
-    fields.extend(set.map(|(field, value)| FieldMatch::exact(field, value)));
-    for (field, value) in REGISTERS.into_iter().zip(registers) {
-        // Four registers of 32 bits.
-        let parts = (0..4).map(|place| u128::from(u32::MAX) << (32 * place));
-        let mask = parts.filter(|part| value & part != 0).fold(0, |mask, part| mask | part);
-        if mask != 0 {
-            fields.push(FieldMatch::masked(field, value, mask));
-        }
-    }
-    fields
-}
-
 fn flow_removed(version: Version, removed: &Removed) -> FlowRemoved {
     let flow = &removed.flow;
     FlowRemoved {
         cookie: flow.cookie,
         priority: removed.rank.priority(),
-        reason: removed_reason(version, removed.reason),
+        reason: removed.reason.number_in(version),
         table_id: removed.table_id,
         age: removed.at.since(flow.added),
         idle_timeout: flow.idle_timeout,

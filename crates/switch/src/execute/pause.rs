@@ -1,5 +1,5 @@
-//! How a packet pauses: what remains of each list of actions around the pause is kept, and all of it
-//! ends in a packet-in.
+//! How a packet pauses: what remains of each list of actions around the pause is kept, and all of
+//! it ends in a packet-in.
 
 use super::effects::{Ending, Packet};
 use crate::action::{Action, ActionSet, Controller};

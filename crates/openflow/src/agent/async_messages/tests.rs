@@ -1,7 +1,7 @@
-//! The bound of the messages that wait.
+//! Events that wait have bounded memory.
 
 use super::*;
-use crate::agent::connection::{Kind, State};
+use crate::agent::connection::{ASYNC_MAX, Kind, State};
 use crate::agent::local::ControlSocket;
 use crate::agent::stream::Stream;
 use crate::message::{Codec, Message, Versions};
@@ -37,7 +37,7 @@ fn events_that_wait_are_bounded_in_bytes_and_those_that_are_dropped_are_counted(
     let mut to_quick = Vec::new();
     for id in 0..count {
         messages.push(group_mod(id, actions));
-        messages.deliver(&mut quick, Instant::now(), usize::MAX, |_, _, event| {
+        messages.deliver(&mut quick, Instant::now(), ASYNC_MAX, |_, _, event| {
             let Event::Request(request) = event else { panic!("{event:?}") };
             to_quick.push(request.xid);
             None
@@ -55,7 +55,7 @@ fn events_that_wait_are_bounded_in_bytes_and_those_that_are_dropped_are_counted(
     assert_eq!(slow.take_missed(), 0, "each is counted once");
     // The newest are those that are left.
     let mut to_slow = Vec::new();
-    messages.deliver(&mut slow, Instant::now(), usize::MAX, |number, _, _| {
+    messages.deliver(&mut slow, Instant::now(), ASYNC_MAX, |number, _, _| {
         to_slow.push(number);
         None
     });
