@@ -261,7 +261,7 @@ fn the_dashboard_the_metrics_and_ctl_top_show_one_headroom() {
     assert_eq!(top["warnings"], serde_json::json!([]));
 }
 
-/// Switches between two hosts, so many that a worker does not carry what one host sends.
+/// Switches between two hosts: a worker does not carry through them what one host sends.
 const SWITCHES: usize = 60;
 
 fn too_much() -> String {

@@ -236,8 +236,8 @@ pub enum RemovedReason {
 }
 
 impl RemovedReason {
-    /// Returns the number (OFPRR_). Before OpenFlow 1.4 a meter that goes and a full table have none:
-    /// the flow was deleted.
+    /// Returns the number (OFPRR_). Before OpenFlow 1.4 a meter that goes and a full table have
+    /// none: the flow was deleted.
     pub fn number_in(self, version: Version) -> u8 {
         match self {
             RemovedReason::MeterDelete | RemovedReason::Eviction if version < Version::V14 => {

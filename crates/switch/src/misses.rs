@@ -3,8 +3,8 @@
 //!
 //! While a controller of OpenFlow 1.0 wants these packets, table 0 has a flow of the lowest
 //! priority that sends them, unless a controller has added one of its own. The flow is hidden: no
-//! controller sees, changes or deletes it, it takes no room, and its packet-ins go to controllers of
-//! OpenFlow 1.0 only.
+//! controller sees, changes or deletes it, it takes no room, and its packet-ins go to controllers
+//! of OpenFlow 1.0 only.
 
 use crate::action::Action;
 use crate::execute::PacketInHead;

@@ -1,5 +1,5 @@
-//! The fields outside of a frame as messages name them: those of packet-ins, packet-outs and resumed
-//! packets.
+//! The fields outside of a frame as messages name them: those of packet-ins, packet-outs and
+//! resumed packets.
 
 use crate::field::{Field, REGISTERS};
 use crate::key::PipelineFields;
@@ -14,8 +14,8 @@ impl PipelineFields {
         }
     }
 
-    /// Returns the port of entry, and what is not 0 of the fields that are not in the frame (§7.4.1;
-    /// those of Open vSwitch as it does).
+    /// Returns the port of entry, and what is not 0 of the fields that are not in the frame
+    /// (§7.4.1; those of Open vSwitch as it does).
     pub fn matches(&self) -> Vec<FieldMatch> {
         let PipelineFields { metadata, tunnel_id, registers, mark, tunnel, connection, .. } = *self;
         let others: [(Field, u128); 9] = [

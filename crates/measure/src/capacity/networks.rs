@@ -106,8 +106,8 @@ impl RandomNetwork {
         RandomNetwork::drawn(seed, queues.map(|place| place.checked_sub(1)), most, (access, slow))
     }
 
-    /// The network of a seed with at most so many routers and hosts. `slow` is the rate of the
-    /// first host's link in Mbit/s, if it is not random as the others.
+    /// The network of a seed with at most these numbers of routers and hosts. `slow` is the rate of
+    /// the first host's link in Mbit/s, if it is not random as the others.
     fn drawn(
         seed: u64,
         queues: [Option<usize>; 2],
