@@ -151,9 +151,9 @@ mod tests {
     #[test]
     fn each_kind_is_judged_alone_and_all_together() {
         let yes = (CapacityVerdict::Carries, true);
-        let mut points = vec![point(PointKind::InMemory, 100.0, 100.0, yes); 60];
-        points.extend(vec![point(PointKind::Tcp, 108.0, 100.0, yes); 20]);
-        points.extend(vec![point(PointKind::Tcp, 150.0, 100.0, yes); 20]);
+        let mut points = vec![point(PointKind::InMemory, 100.0, 100.0, yes); 120];
+        points.extend(vec![point(PointKind::Tcp, 108.0, 100.0, yes); 40]);
+        points.extend(vec![point(PointKind::Tcp, 150.0, 100.0, yes); 40]);
         let all = CapacityEvaluation::of(points);
         assert_eq!(found(&all, "in-memory/covered"), Some((1.0, false)), "too wide");
         assert_eq!(found(&all, "tcp/covered"), Some((0.5, false)));
