@@ -277,7 +277,7 @@ fn errors_of_machines_name_the_line() {
         ("[[station]]\nname = 'a'\nfixed = '5'", 6, "unit is missing"),
         ("[[station]]\nname = 'a'\n[[line]]\nname = 'a'", 7, "used twice"),
         ("[[cores]]\nname = 'c'\ncores = 0\nclock = '1GHz'", 5, "from 1 to 1024"),
-        ("[[cores]]\nname = 'c'\ncores = 1\nclock = '1 furlong'", 7, "232MHz"),
+        ("[[cores]]\nname = 'c'\ncores = 1\nclock = '1 furlong'", 7, "write clock = \"3GHz\""),
         (
             "[[memory]]\nname = 'm'\nclock = '1GHz'\nread = { four = 18 }\n[[line]]\nname = 'w'",
             5,
