@@ -150,16 +150,14 @@ fn tcp_is_counted_by_segments() {
     assert_eq!(reader.join().unwrap(), BYTES);
     let report = lab.report().unwrap();
     let [forward, _] = &report.links[0].directions;
-    // Segments of 1428 bytes and 86 of headers over IPv6, or 1448 and 66 over IPv4.
+    // Segments of 1428 bytes and 86 of headers over IPv6, or 1448 and 66 over IPv4. A busy machine
+    // makes TCP send some twice, so the mean length is compared, and the sum only from below.
     let payload = if at.is_ipv4() { 1448 } else { 1428 };
-    let least = (BYTES / payload) as u64;
-    assert!((least..least + least / 20 + 10).contains(&forward.frames_in), "{}", forward.frames_in);
-    let most = BYTES as u64 + forward.frames_in * 90;
-    assert!(
-        (BYTES as u64 + forward.frames_in * 60..most).contains(&forward.bytes_in),
-        "{}",
-        forward.bytes_in
-    );
+    let (frames, bytes) = (forward.frames_in, forward.bytes_in);
+    assert!(frames >= (BYTES / payload) as u64, "{frames}");
+    assert!(bytes >= BYTES as u64 + frames * 60, "{bytes} in {frames}");
+    let mean = bytes as f64 / frames as f64 - payload as f64;
+    assert!((0.0..90.0).contains(&mean), "{bytes} in {frames}");
 }
 
 /// The links of the star: losses, copies, and both.
