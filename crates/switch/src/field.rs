@@ -373,8 +373,10 @@ pub const FIELDS: [Info; 86] = [
 pub const REGISTERS: [Field; 4] =
     [Field::Registers0, Field::Registers4, Field::Registers8, Field::Registers12];
 
-/// Returns the presence bits of fields that every packet has, whatever its headers.
-pub const fn always_present() -> u64 {
+/// The presence bits of fields that every packet has, whatever its headers.
+pub const ALWAYS_PRESENT: u64 = always_present();
+
+const fn always_present() -> u64 {
     let mut bits = 0;
     let mut at = 0;
     while at < FIELDS.len() {
@@ -482,7 +484,7 @@ impl Field {
     /// ports, metadata, registers, marks, tunnels.
     pub fn is_pipeline(self) -> bool {
         let is_late = self.presence_bit() == 0 && !self.info().name.starts_with("nsh_");
-        is_late || always_present() & self.presence_bit() != 0
+        is_late || ALWAYS_PRESENT & self.presence_bit() != 0
     }
 
     /// Returns whether a match may mask it.

@@ -7,8 +7,8 @@
 //! Read first: `field.rs`, which defines the position of each field.
 
 use crate::field::{
-    ETHERTYPE_NSH, ETHERTYPE_PBB, FIELDS, Field, LATER_WORDS, Needs, PRESENCE_BITS, REGISTERS, VLAN_PRESENT,
-    WORDS, always_present, exthdr,
+    ALWAYS_PRESENT, ETHERTYPE_NSH, ETHERTYPE_PBB, FIELDS, Field, LATER_WORDS, Needs, PRESENCE_BITS,
+    REGISTERS, VLAN_PRESENT, WORDS, exthdr,
 };
 use crate::{nsh, port};
 use fastpath_conntrack::{CtState, FlowTuple};
@@ -32,6 +32,7 @@ const TRANSPORT: [(u8, [Field; 2]); 5] = [
 
 /// The fields of one packet, packed. `words()[0]` has a bit for each field that is present.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(transparent)]
 pub struct Key {
     words: [u64; WORDS],
 }
@@ -169,7 +170,7 @@ impl Depth {
     /// Returns the depth of the deepest of some fields, given by their presence bits.
     pub fn of(presence: u128) -> Depth {
         let depth = |field: Field| match field {
-            _ if u128::from(always_present()) & field.presence() != 0 => Depth::Nothing,
+            _ if u128::from(ALWAYS_PRESENT) & field.presence() != 0 => Depth::Nothing,
             _ if (Field::TunGbpId..=Field::TunIpv6Dst).contains(&field) => Depth::Nothing,
             _ if !field.is_standard() => Depth::Everything,
             Field::EthDst | Field::EthSrc | Field::EthType | Field::VlanVid | Field::VlanPcp => Depth::Link,
@@ -191,18 +192,36 @@ impl Key {
     #[inline]
     pub fn extract(frame: &[u8], headers: &Headers, context: PipelineFields) -> Key {
         let mut key = Key::EMPTY;
-        key.put(Field::InPort, context.in_port.into());
-        key.put(Field::InPhyPort, context.in_port.into());
-        key.put(Field::Metadata, context.metadata.into());
-        key.put(Field::TunnelId, context.tunnel_id.into());
+        let PipelineFields { in_port, metadata, tunnel_id, actset_output, .. } = context;
+        key.read(frame, headers, in_port, (metadata, tunnel_id), actset_output);
         key.put_registers(&context);
-        if frame.len() >= 14 {
-            key.extract_link(frame, headers);
-        }
         if context.is_original {
             key.exchange_tuples(context.connection.original.is_v6);
         }
         key
+    }
+
+    /// Replaces the fields by those of a frame with these headers whose registers, marks, tunnel
+    /// and connection are all 0, as those of most packets are.
+    #[inline]
+    pub fn read(
+        &mut self,
+        frame: &[u8],
+        headers: &Headers,
+        in_port: u32,
+        (metadata, tunnel_id): (u64, u64),
+        actset_output: Option<u32>,
+    ) {
+        *self = Key::EMPTY;
+        self.words[0] = ALWAYS_PRESENT;
+        self.put(Field::InPort, in_port.into());
+        self.put(Field::InPhyPort, in_port.into());
+        self.put(Field::Metadata, metadata.into());
+        self.put(Field::TunnelId, tunnel_id.into());
+        self.put(Field::ActsetOutput, actset_output.unwrap_or(port::UNSET).into());
+        if frame.len() >= 14 {
+            self.extract_link(frame, headers);
+        }
     }
 
     /// Exchanges protocol, addresses and ports with those of the first packet of the connection.
@@ -296,14 +315,12 @@ impl Key {
     /// Sets what only actions of Open vSwitch set. Most packets have nothing there.
     #[inline]
     fn put_registers(&mut self, context: &PipelineFields) {
-        self.words[0] |= always_present();
         if context.registers != [0; 4] {
             REGISTERS.into_iter().zip(context.registers).for_each(|(field, four)| self.put(field, four));
         }
         if context.tunnel_options != TunnelOptions::default() {
             self.words[LATER_WORDS..LATER_WORDS + TUNNEL_WORDS].copy_from_slice(&context.tunnel_options.0);
         }
-        self.put(Field::ActsetOutput, context.actset_output.unwrap_or(port::UNSET).into());
         self.put(Field::PktMark, context.mark.into());
         self.put(Field::TunSrc, context.tunnel.0.into());
         self.put(Field::TunDst, context.tunnel.1.into());

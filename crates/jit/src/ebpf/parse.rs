@@ -14,7 +14,7 @@ use fastpath_bpf::asm::Size::{Byte, Double, Half, Word};
 use fastpath_bpf::asm::{Alu, Cond, Label};
 use fastpath_bpf::helpers::{helper, skb};
 use fastpath_switch::Field;
-use fastpath_switch::field::{HEADER_WORDS, always_present};
+use fastpath_switch::field::{ALWAYS_PRESENT, HEADER_WORDS};
 use fastpath_switch::key::ETH_TYPE_MIN;
 use fastpath_wire::{ethertype, protocol};
 
@@ -128,7 +128,7 @@ impl Code<'_> {
         self.address(R1, R2, 6);
         self.put(word(5), R1);
         let always = [Field::EthDst, Field::EthSrc, Field::EthType, Field::VlanVid];
-        self.a.mov_wide(R7, always_present() | presence(&always));
+        self.a.mov_wide(R7, ALWAYS_PRESENT | presence(&always));
         let (plain, tagged, known) = (self.a.label(), self.a.label(), self.a.label());
         self.a.mov(R8, R2);
         self.a.alu(Alu::Add, R8, 14);

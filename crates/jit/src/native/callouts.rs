@@ -11,7 +11,7 @@ use fastpath_plan::RuleNumber;
 use fastpath_switch::edit::{self, Ttl};
 use fastpath_switch::execute::perform;
 use fastpath_switch::outcome::DropReason;
-use fastpath_switch::{Action, Field, Key, PipelineFields};
+use fastpath_switch::{Action, Field};
 use fastpath_wire::Headers;
 use std::ops::ControlFlow;
 
@@ -65,10 +65,9 @@ unsafe extern "C" fn find(context: *mut Context, table: u64, _: u64, _: u64) -> 
     // SAFETY: the caller's contract.
     let worker = unsafe { worker(context) };
     worker.parse();
-    let key = Key::from_words(worker.context.words);
     let program = worker.program();
     let Some(table) = program.tables.get(table as usize) else { return RuleNumber::NONE.number().into() };
-    let rule = table.plan.find(&key);
+    let rule = table.plan.find(&worker.context.key);
     if let Some(cell) = table.cell(worker.id(), rule) {
         let (row, cell) = (table.row(rule).as_ptr(), std::ptr::from_ref(cell));
         (worker.context.row, worker.context.cell) = (row, cell);
@@ -207,17 +206,10 @@ unsafe extern "C" fn finish(context: *mut Context, table: u64, rule: u64, _: u64
 impl Worker {
     /// Reads the whole key of the packet as it is now into the context.
     fn parse(&mut self) {
-        let Context { in_port, metadata, tunnel, .. } = self.context;
-        let actset_output = self.set.output();
-        let fields = PipelineFields {
-            metadata,
-            tunnel_id: tunnel,
-            actset_output,
-            ..PipelineFields::of_port(in_port as u32)
-        };
-        let frame = self.frame();
-        let key = Key::extract(frame, &Headers::parse(frame), fields);
-        self.context.words = *key.words();
+        let Context { in_port, metadata, tunnel, dirty, .. } = self.context;
+        let actset_output = if dirty == 0 { None } else { self.set.output() };
+        let (frame, key) = self.frame_and_key();
+        key.read(frame, &Headers::parse(frame), in_port as u32, (metadata, tunnel), actset_output);
     }
 
     /// Executes the rest of the pipeline, from a table that has no generated code.

@@ -99,6 +99,7 @@ impl EntryPoint {
     /// The context is the first field of a [`Worker`](super::Worker). The pointer was derived from
     /// an exclusive borrow of the whole worker, which was prepared for a packet and for the program
     /// of this code.
+    #[inline]
     pub(super) unsafe fn call(self, context: *mut Context) -> u64 {
         // SAFETY: the caller's contract.
         unsafe { self.0(context) }

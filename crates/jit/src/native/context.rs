@@ -2,7 +2,7 @@
 //! it by the offsets here.
 
 use crate::cells::{FlowCell, PortCell, TableCell};
-use fastpath_switch::field::WORDS;
+use fastpath_switch::Key;
 use fastpath_switch::outcome::DropReason;
 use std::mem::offset_of;
 
@@ -27,7 +27,7 @@ pub(crate) struct Context {
     pub(crate) row: *const u64,
     pub(crate) cell: *const FlowCell,
     /// Result of the callout `parse`: the key.
-    pub(crate) words: [u64; WORDS],
+    pub(crate) key: Key,
     pub(crate) tables: *const TableView,
     pub(crate) table_cells: *const TableCell,
     pub(crate) port_cells: *const PortCell,
@@ -58,7 +58,7 @@ pub(crate) mod at {
     pub(crate) const EMITTED: i32 = offset_of!(Context, emitted) as i32;
     pub(crate) const ROW: i32 = offset_of!(Context, row) as i32;
     pub(crate) const CELL: i32 = offset_of!(Context, cell) as i32;
-    pub(crate) const WORDS: i32 = offset_of!(Context, words) as i32;
+    pub(crate) const KEY: i32 = offset_of!(Context, key) as i32;
     pub(crate) const TABLES: i32 = offset_of!(Context, tables) as i32;
     pub(crate) const TABLE_CELLS: i32 = offset_of!(Context, table_cells) as i32;
     pub(crate) const PORT_CELLS: i32 = offset_of!(Context, port_cells) as i32;

@@ -12,7 +12,7 @@ use crate::template::{Op, is_inline};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, Value, types};
 use cranelift_frontend::Variable;
-use fastpath_switch::field::{WORDS, always_present};
+use fastpath_switch::field::{ALWAYS_PRESENT, WORDS};
 use fastpath_switch::key::ETH_TYPE_MIN;
 use fastpath_switch::{Depth, Field};
 use fastpath_wire::{ethertype, protocol};
@@ -67,7 +67,7 @@ impl Registers {
 
     /// Emits the parsing of a new packet's key; continues at `next`.
     pub(super) fn parse(&self, asm: &mut Asm<'_>, next: Block) {
-        let presence = always_present();
+        let presence = ALWAYS_PRESENT;
         if self.depth == Depth::Everything {
             self.parse_in_rust(asm);
             asm.jump(next);
@@ -128,7 +128,7 @@ impl Registers {
         asm.set(self.hot, zero);
         asm.call(self.callouts.parse, [self.context, zero, zero, zero]);
         for word in 0..WORDS {
-            self.define(asm, word, |asm| asm.load(self.context, at::WORDS + 8 * word as i32));
+            self.define(asm, word, |asm| asm.load(self.context, at::KEY + 8 * word as i32));
         }
     }
 

@@ -9,10 +9,9 @@ use crate::shared::{Shared, WorkerCells};
 use crate::walk::{OwnCells, Walk};
 use fastpath_plan::RuleNumber;
 use fastpath_switch::execute::{self, Effects, Packet, perform};
-use fastpath_switch::field::WORDS;
 use fastpath_switch::outcome::{DropReason, Learned, OUTCOMES_MAX};
 use fastpath_switch::reason::ActionsIn;
-use fastpath_switch::{Action, ActionSet, Connections, PacketOutcome, PipelineFields};
+use fastpath_switch::{Action, ActionSet, Connections, Key, PacketOutcome, PipelineFields};
 use fastpath_units::Time;
 use std::mem;
 use std::ptr;
@@ -88,7 +87,7 @@ impl Worker {
             emitted: 0,
             row: ptr::null(),
             cell: ptr::null(),
-            words: [0; WORDS],
+            key: Key::EMPTY,
             tables: ptr::null(),
             table_cells: cells.tables.as_ptr(),
             port_cells: cells.ports.as_ptr(),
@@ -135,7 +134,9 @@ impl Worker {
     /// length stays the same.
     #[inline]
     pub fn run(&mut self, in_port: u32, frame: &mut [u8]) -> Fate {
-        self.outcomes.clear();
+        if !self.outcomes.is_empty() {
+            self.forget();
+        }
         if in_port != self.in_port {
             self.enter_by(in_port);
         }
@@ -143,6 +144,12 @@ impl Worker {
             return self.run_unusual(frame);
         }
         self.execute(frame)
+    }
+
+    /// Drops what was left of the outcomes of the packet before.
+    #[cold]
+    fn forget(&mut self) {
+        self.outcomes.clear();
     }
 
     /// Executes a frame of a port that receives none, or of a switch with mirrors.
@@ -279,6 +286,13 @@ impl Worker {
         // `len` is its length. Generated code, which also writes there, does not run while Rust
         // does.
         unsafe { std::slice::from_raw_parts(self.context.frame, self.context.len as usize) }
+    }
+
+    /// Returns the frame as it is now, with the key for writing.
+    pub(super) fn frame_and_key(&mut self) -> (&[u8], &mut Key) {
+        // SAFETY: as for `frame`; neither buffer is part of the context.
+        let frame = unsafe { std::slice::from_raw_parts(self.context.frame, self.context.len as usize) };
+        (frame, &mut self.context.key)
     }
 
     /// Returns the frame as it is now, for writing.
