@@ -62,18 +62,32 @@ impl GroupCells {
     }
 }
 
-/// Cells between those of two workers, in a list of the cells of one flow: workers then write to
-/// different cache lines.
-const SPREAD: usize = 64 / size_of::<FlowCell>();
+/// Flows whose cells are allocated together.
+const TOGETHER: usize = 32;
 
-/// Allocates the cells of one flow, one for each worker at its [`place_of`].
-pub(crate) fn flow_cells(workers: usize) -> Arc<[FlowCell]> {
-    (0..workers.saturating_sub(1) * SPREAD + 1).map(|_| FlowCell::default()).collect()
+/// The cells of one flow that was added to a table, one for each worker. The default has none.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AddedCells {
+    /// The cells of several flows: those of each worker are together.
+    shared: Arc<[FlowCell]>,
+    place: usize,
 }
 
-/// Returns the place of a worker's cell in the list of [`flow_cells`].
-pub(crate) fn place_of(worker: usize) -> usize {
-    worker * SPREAD
+impl AddedCells {
+    /// Returns the cells of the flow that is added after this one.
+    pub(crate) fn next(&self, workers: usize) -> AddedCells {
+        let place = self.place + 1;
+        if place < TOGETHER && !self.shared.is_empty() {
+            return AddedCells { shared: Arc::clone(&self.shared), place };
+        }
+        let shared = (0..workers * TOGETHER).map(|_| FlowCell::default()).collect();
+        AddedCells { shared, place: 0 }
+    }
+
+    /// Returns the cell of a worker.
+    pub(crate) fn of(&self, worker: usize) -> Option<&FlowCell> {
+        self.shared.get(worker * TOGETHER + self.place)
+    }
 }
 
 /// Adds to a counter that only this thread writes.

@@ -11,7 +11,7 @@
 //! credited before it is dropped.
 
 use crate::base_table::BaseTable;
-use crate::cells::{FlowCell, PortCell, TableCell, flow_cells, place_of};
+use crate::cells::{AddedCells, FlowCell, PortCell, TableCell};
 use crate::live_groups::LiveGroups;
 use crate::native::{self, Code, CompileError, Worker};
 use crate::port_table::{PORT_CELLS, PortTable};
@@ -125,8 +125,9 @@ struct AddedFlows {
     read: Vec<Counters>,
     by_serial: Serials,
     /// The cells of the rule of each change; none for a removal.
-    cells: Shelf<Arc<[FlowCell]>>,
-    none: Arc<[FlowCell]>,
+    cells: Shelf<AddedCells>,
+    /// Those of the flow that was added last.
+    last: AddedCells,
 }
 
 /// A flow that was added, and the cell of each worker.
@@ -134,7 +135,7 @@ struct AddedFlows {
 struct AddedFlow {
     rank: Rank,
     serial: u64,
-    cells: Arc<[FlowCell]>,
+    cells: AddedCells,
 }
 
 /// Changes since a job started, which will lie on top of its result.
@@ -588,17 +589,18 @@ impl Garbage {
 impl AddedFlows {
     /// Notes the rule of the next change; none for a removal.
     fn note(&mut self, rule: Option<&Rule>, workers: usize) {
-        let AddedFlows { flows, read, by_serial, cells, none } = self;
-        let Some(rule) = rule else { return cells.push(Arc::clone(none)) };
+        let AddedFlows { flows, read, by_serial, cells, last } = self;
+        let Some(rule) = rule else { return cells.push(AddedCells::default()) };
         let (serial, rank) = (rule.serial, &rule.rank);
         let position = by_serial.get(serial).unwrap_or_else(|| {
             let position = flows.len() as u32;
             by_serial.add(serial, position);
-            flows.push(AddedFlow { rank: rank.clone(), serial, cells: flow_cells(workers) });
+            *last = last.next(workers);
+            flows.push(AddedFlow { rank: rank.clone(), serial, cells: last.clone() });
             read.resize(flows.len() * workers, Counters::default());
             position
         });
-        cells.push(Arc::clone(&flows[position as usize].cells));
+        cells.push(flows[position as usize].cells.clone());
     }
 }
 
@@ -686,7 +688,7 @@ impl LiveTable {
                 let AddedFlow { rank, serial, cells } = &added.flows[position];
                 let workers = data.base.cells.len();
                 let read = &mut added.read[position * workers..][..workers];
-                for (cell, read) in cells.iter().step_by(place_of(1)).zip(read) {
+                for (cell, read) in (0..workers).filter_map(|worker| cells.of(worker)).zip(read) {
                     credit(rank, *serial, cell, read);
                 }
             }

@@ -8,7 +8,7 @@
 //! ```
 
 use crate::base_table::BaseTable;
-use crate::cells::{FlowCell, GroupCell, GroupCells, place_of};
+use crate::cells::{AddedCells, FlowCell, GroupCell, GroupCells};
 use crate::native::code::Code;
 use crate::port_table::PortTable;
 use crate::table_list::TableList;
@@ -50,7 +50,7 @@ pub(crate) struct TableData {
     pub(crate) plan: TablePlan,
     pub(crate) base: Arc<BaseTable>,
     /// For each change of the plan, the cells of its rule for each worker.
-    pub(crate) cells: Shelf<Arc<[FlowCell]>>,
+    pub(crate) cells: Shelf<AddedCells>,
 }
 
 /// A group as the data path sees it.
@@ -113,7 +113,7 @@ impl TableData {
     /// Returns the cell in which a worker counts a rule.
     pub(crate) fn cell(&self, worker: usize, found: RuleNumber) -> Option<&FlowCell> {
         match found.added() {
-            Some(slot) => self.cells.get(slot)?.get(place_of(worker)),
+            Some(slot) => self.cells.get(slot)?.of(worker),
             None => self.base.cells[worker].get(found.number() as usize),
         }
     }

@@ -104,6 +104,7 @@ impl FieldMatch {
 }
 
 impl Ord for Term {
+    #[inline]
     fn cmp(&self, other: &Term) -> Ordering {
         let order = |term: &Term| (term.word, Reverse(term.mask), term.value);
         order(self).cmp(&order(other))
@@ -111,6 +112,7 @@ impl Ord for Term {
 }
 
 impl PartialOrd for Term {
+    #[inline]
     fn partial_cmp(&self, other: &Term) -> Option<Ordering> {
         Some(self.cmp(other))
     }

@@ -4,6 +4,7 @@
 use crate::extension::Bits;
 use crate::field::{FIELDS, Field, REGISTERS, STANDARD};
 use crate::matching::FieldMatch;
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 /// Class of the fields of OpenFlow 1.0, in messages (NXM_OF).
@@ -129,6 +130,12 @@ const EXPERIMENTAL: &[(u32, u8, &str, &str, Field, u8)] = &[
 
 static NAMES: LazyLock<Vec<NamedBits>> = LazyLock::new(names);
 
+/// By class, experimenter and number; of several the first.
+static BY_NUMBER: LazyLock<BTreeMap<(u16, u32, u8), &NamedBits>> = LazyLock::new(|| {
+    let keys = NAMES.iter().map(|named| ((named.class, named.experimenter, named.number), named));
+    keys.rev().collect()
+});
+
 fn names() -> Vec<NamedBits> {
     let mut names = Vec::new();
     let named = |(class, number): (u16, u8), name: &str, short: &str, bits: Bits, len: u8| NamedBits {
@@ -192,8 +199,7 @@ pub fn by_number(class: u16, number: u8) -> Option<&'static NamedBits> {
 
 /// Returns the bits of a number in messages; the experimenter is 0 in classes without.
 pub fn by_full_number(class: u16, experimenter: u32, number: u8) -> Option<&'static NamedBits> {
-    let wanted = (class, experimenter, number);
-    NAMES.iter().find(|named| (named.class, named.experimenter, named.number) == wanted)
+    BY_NUMBER.get(&(class, experimenter, number)).copied()
 }
 
 /// Returns the name of the smallest part of a field that has these bits, for messages of Open
