@@ -65,7 +65,8 @@ impl GroupCells {
 /// Flows whose cells are allocated together.
 const TOGETHER: usize = 32;
 
-/// The cells of one flow that was added to a table, one for each worker. The default has none.
+/// The cells of one flow that was added to a table, one for each worker. The default has
+/// none, and its next is the first.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AddedCells {
     /// The cells of several flows: those of each worker are together.

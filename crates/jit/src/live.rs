@@ -125,7 +125,7 @@ struct AddedFlows {
     read: Vec<Counters>,
     by_serial: Serials,
     /// The cells of the rule of each change; none for a removal.
-    cells: Shelf<AddedCells>,
+    cells: Shelf<Option<AddedCells>>,
     /// Those of the flow that was added last.
     last: AddedCells,
 }
@@ -590,7 +590,7 @@ impl AddedFlows {
     /// Notes the rule of the next change; none for a removal.
     fn note(&mut self, rule: Option<&Rule>, workers: usize) {
         let AddedFlows { flows, read, by_serial, cells, last } = self;
-        let Some(rule) = rule else { return cells.push(AddedCells::default()) };
+        let Some(rule) = rule else { return cells.push(None) };
         let (serial, rank) = (rule.serial, &rule.rank);
         let position = by_serial.get(serial).unwrap_or_else(|| {
             let position = flows.len() as u32;
@@ -600,7 +600,7 @@ impl AddedFlows {
             read.resize(flows.len() * workers, Counters::default());
             position
         });
-        cells.push(flows[position as usize].cells.clone());
+        cells.push(Some(flows[position as usize].cells.clone()));
     }
 }
 

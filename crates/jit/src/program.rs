@@ -50,7 +50,7 @@ pub(crate) struct TableData {
     pub(crate) plan: TablePlan,
     pub(crate) base: Arc<BaseTable>,
     /// For each change of the plan, the cells of its rule for each worker.
-    pub(crate) cells: Shelf<AddedCells>,
+    pub(crate) cells: Shelf<Option<AddedCells>>,
 }
 
 /// A group as the data path sees it.
@@ -113,7 +113,7 @@ impl TableData {
     /// Returns the cell in which a worker counts a rule.
     pub(crate) fn cell(&self, worker: usize, found: RuleNumber) -> Option<&FlowCell> {
         match found.added() {
-            Some(slot) => self.cells.get(slot)?.of(worker),
+            Some(slot) => self.cells.get(slot)?.as_ref()?.of(worker),
             None => self.base.cells[worker].get(found.number() as usize),
         }
     }

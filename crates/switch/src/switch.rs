@@ -319,7 +319,8 @@ impl Switch {
         let take = |(id, rank): &(u8, Rank)| {
             self.tables.get_mut(usize::from(*id))?.take(*id, rank, RemovedReason::Delete, now)
         };
-        let mut removed: Vec<Removed> = flows.iter().filter_map(take).collect();
+        let mut removed = Vec::with_capacity(flows.len());
+        removed.extend(flows.iter().filter_map(take));
         removed.extend(self.forget(now, 0..=u8::MAX));
         removed
     }

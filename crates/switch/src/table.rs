@@ -16,6 +16,8 @@ use std::ops::Bound;
 
 /// Changed ranks that are kept; with more, [`Changes::Many`].
 const CHANGES_MAX: usize = 1 << 20;
+/// The most changes for which there is room in advance.
+const LISTED_AGAIN: usize = 256;
 
 /// A flow table.
 #[derive(Clone, Debug, Default)]
@@ -126,7 +128,9 @@ impl Table {
 
     /// Returns the changes since the last call.
     pub fn take_changes(&mut self) -> Changes {
-        mem::take(&mut self.changes)
+        // As many as this time may follow.
+        let room = if let Changes::Few(list) = &self.changes { list.len().min(LISTED_AGAIN) } else { 0 };
+        mem::replace(&mut self.changes, Changes::Few(Vec::with_capacity(room)))
     }
 
     /// Returns the earliest time at which a flow may expire; never later than the true one.

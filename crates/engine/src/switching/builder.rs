@@ -21,7 +21,7 @@ impl Control {
     /// waits for it would wait for all other programs.
     pub(super) fn build(&self) {
         let mut core = lock(&self.shared.core);
-        let (mut quiet_since, mut flows_released) = (None, 0usize);
+        let (mut quiet_since, mut flows_released, mut difference) = (None, 0usize, 0);
         while !self.shared.stop.load(Ordering::Acquire) {
             let inner = &mut *core;
             if inner.executor.tidy(&mut inner.switch) {
@@ -31,6 +31,8 @@ impl Control {
                 continue;
             }
             let flows: usize = inner.switch.tables().iter().map(Table::len).sum();
+            // All that came may have gone again.
+            difference = flows_released.abs_diff(flows).max(difference);
             // A job takes time in proportion to the tables. While changes follow each other it
             // waits for a quiet moment, unless many have come together.
             let is_pressing = inner.executor.is_pressing();
@@ -48,8 +50,9 @@ impl Control {
                     continue;
                 }
                 core.wants_builder = false;
-                if flows_released.abs_diff(flows) > RELEASED_AFTER {
-                    flows_released = flows;
+                let is_memory_free = std::mem::take(&mut core.is_memory_free);
+                if is_memory_free || difference > RELEASED_AFTER {
+                    (flows_released, difference) = (flows, 0);
                     drop(core);
                     release_heap();
                     core = self.lock();

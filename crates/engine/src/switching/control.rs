@@ -78,6 +78,8 @@ pub(super) struct Core {
     /// Ports that have failed.
     failed: BTreeSet<u32>,
     pub(super) wants_builder: bool,
+    /// Whether a controlling thread has freed much memory.
+    pub(super) is_memory_free: bool,
 }
 
 /// What the workers and controlling threads exchange beside the tables.
@@ -130,6 +132,7 @@ impl Control {
             link_changes: BTreeSet::new(),
             failed: BTreeSet::new(),
             wants_builder: true,
+            is_memory_free: false,
         };
         let exchange = Exchange {
             packet_ins: PacketIns::new(limit),
@@ -191,6 +194,13 @@ impl Control {
         let result = change(&mut core.switch, self.now());
         self.bring_up_to_date(core);
         result
+    }
+
+    /// Lets the builder return memory to the system that the caller has freed.
+    pub fn release_memory(&self) {
+        let mut core = self.lock();
+        core.is_memory_free = true;
+        self.wake_builder(&mut core);
     }
 
     /// Adds the flows that a packet of a forwarder has learned. They are in force when this
@@ -550,13 +560,17 @@ impl Control {
     /// Notes that the executor has applied all changes.
     fn updated(&self, core: &mut Core) {
         core.generation = core.switch.generation();
-        core.wants_builder = true;
         self.shared.behind.store(core.executor.is_behind(), Ordering::Release);
+        self.wake_builder(core);
+        self.wake_forwarders(core);
+    }
+
+    fn wake_builder(&self, core: &mut Core) {
+        core.wants_builder = true;
         // A builder that waits for a quiet moment looks by itself.
         if self.shared.is_builder_idle.load(Ordering::Relaxed) {
             self.shared.build.notify_one();
         }
-        self.wake_forwarders(core);
     }
 
     /// Wakes the workers if replaced memory waits for them.

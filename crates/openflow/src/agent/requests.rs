@@ -34,7 +34,7 @@ const PORT_CONFIG: u32 = config::PORT_DOWN | config::NO_RECV | config::NO_FWD | 
 /// Queues that a reply to a request for their configuration has at most (16 bytes each).
 const QUEUES_MAX: usize = 4000;
 /// Flows that are deleted while the data path waits.
-const DELETED_AT_ONCE: usize = 128;
+const DELETED_AT_ONCE: usize = 256;
 
 /// Handles the requests that wait, in order, until one has a reply of several pages, which is sent
 /// before any other reply. Consecutive changes are applied under one lock.
@@ -146,20 +146,24 @@ fn flows_removed(change: &Result<Message, Fault>) -> Option<Vec<(u8, Rank)>> {
 /// Deletes any number of flows, some at a time: packets pass in between.
 fn delete(state: &mut SwitchState, author: Author, request: &FlowMod) -> Result<(), Fault> {
     state.control.peek(|switch| switch.check_flow_mod(request))?;
-    // Freeing the flows takes long, and needs no lock.
     let are_misses_wanted = state.are_misses_wanted;
     let is_monitored = state.are_flows_monitored;
-    drop(state.control.change_flows(&[], |switch, now| {
+    let cleared = state.control.change_flows(&[], |switch, now| {
         let cleared = if is_monitored { Vec::new() } else { switch.clear(request) };
         if are_misses_wanted {
             misses::add(switch, now);
         }
         cleared
-    }));
+    });
+    if !cleared.is_empty() {
+        // Freeing the flows takes long, and needs no lock.
+        drop(cleared);
+        state.control.release_memory();
+    }
     let (filter, number) = (FlowFilter::of(request), state.number_changes(1));
     let mut next = None;
     loop {
-        let mut selected = Vec::new();
+        let mut selected = Vec::with_capacity(DELETED_AT_ONCE);
         let (_, last) = state.control.peek(|switch| {
             statistics::scan(switch, &filter, next.as_ref(), |table_id, rank, _| {
                 selected.push((table_id, rank.clone()));
