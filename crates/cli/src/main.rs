@@ -91,8 +91,6 @@ fn suggestions(unknown: &str, similar: Vec<String>, root: &clap::Command, is_of_
 }
 
 fn main() -> ExitCode {
-    #[cfg(target_os = "linux")]
-    fastpath_engine::share_heap();
     let given = words_given();
     #[cfg(target_os = "linux")]
     if let Some(code) = extcap::quick(&given) {

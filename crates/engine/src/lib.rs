@@ -84,7 +84,7 @@ pub use fastpath_bpf as bpf;
 pub use fastpath_port::{self as port, Notice};
 pub use fastpath_spec::{DataPathChoice, Idle, Late, Workers};
 pub use fastpath_sys::large_blocks::LargeBlocks;
-pub use fastpath_sys::thread::{release_heap, share_heap};
+pub use fastpath_sys::thread::release_heap;
 pub use lateness::BOUNDS_NS;
 pub use link_capture::LinkCapture;
 pub use node_switch::{NodeSwitch, StartServing};

@@ -103,17 +103,6 @@ pub fn set_low_priority() {
     let _: libc::c_int = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, LOW) };
 }
 
-/// Makes all threads share one heap; called before there are others. With a heap of their own
-/// (mallopt(3), M_ARENA_MAX) threads do not wait for each other, but each grows by a system call for
-/// every page, which for the flows of a switch costs more.
-pub fn share_heap() {
-    #[cfg(target_env = "gnu")]
-    // SAFETY: no pointers. If glibc refuses, every thread keeps its own.
-    unsafe {
-        let _: libc::c_int = libc::mallopt(libc::M_ARENA_MAX, 1);
-    }
-}
-
 /// Returns the unused pages of the heap to the system. It may take milliseconds.
 pub fn release_heap() {
     #[cfg(target_env = "gnu")]
