@@ -178,6 +178,8 @@ fn options() -> Options {
 /// What the thread of the data path and that of the controller tell each other.
 #[derive(Debug, Default)]
 struct TrafficWatch {
+    /// The number of the phase. Turns that began in the one before do not count.
+    phase: AtomicU64,
     /// The longest stop since it was last taken, ns.
     stop: AtomicU64,
     /// The longest turn since it was last taken, ns.
@@ -231,13 +233,16 @@ impl<'a> Traffic<'a> {
             let confirmed = watched.confirmed.load(Ordering::Acquire);
             let frames = self.frames.by_ref().take(count).map(Vec::as_slice);
             self.offered += self.entrance.send(frames) as u64;
+            let phase = watched.phase.load(Ordering::Acquire);
             let begin = Instant::now();
             self.datapath.iterate();
             let turn = begin.elapsed().as_nanos() as u64;
             let waits = schedule.waited()?;
             let stop = turn.saturating_sub(waits - std::mem::replace(&mut waited, waits));
-            watched.turn.fetch_max(turn, Ordering::Relaxed);
-            watched.stop.fetch_max(stop, Ordering::Relaxed);
+            if phase == watched.phase.load(Ordering::Acquire) {
+                watched.turn.fetch_max(turn, Ordering::Relaxed);
+                watched.stop.fetch_max(stop, Ordering::Relaxed);
+            }
             self.receive(confirmed, watched.requested.load(Ordering::Acquire));
             if !watched.is_counting.load(Ordering::Relaxed) && counted.is_none() {
                 counted = Some(self.passed(start));
@@ -425,6 +430,8 @@ impl Phases<'_> {
     ) -> io::Result<ChangePhase> {
         (self.progress)(text, phase, PHASES);
         let take = |longest: &AtomicU64| longest.swap(0, Ordering::Relaxed) as f64 / 1e3;
+        // Reading the resident memory holds up who wants more.
+        self.watched.phase.fetch_add(1, Ordering::AcqRel);
         let _of_before = (take(&self.watched.stop), take(&self.watched.turn));
         let start = Instant::now();
         run(&mut self.client, self.flows)?;
