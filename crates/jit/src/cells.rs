@@ -65,9 +65,8 @@ impl GroupCells {
 /// Flows whose cells are allocated together.
 const TOGETHER: usize = 32;
 
-/// The cells of one flow that was added to a table, one for each worker. The default has
-/// none, and its next is the first.
-#[derive(Clone, Debug, Default)]
+/// The cells of one flow that was added to a table, one for each worker.
+#[derive(Clone, Debug)]
 pub(crate) struct AddedCells {
     /// The cells of several flows: those of each worker are together.
     shared: Arc<[FlowCell]>,
@@ -75,14 +74,17 @@ pub(crate) struct AddedCells {
 }
 
 impl AddedCells {
-    /// Returns the cells of the flow that is added after this one.
-    pub(crate) fn next(&self, workers: usize) -> AddedCells {
-        let place = self.place + 1;
-        if place < TOGETHER && !self.shared.is_empty() {
-            return AddedCells { shared: Arc::clone(&self.shared), place };
+    /// Returns the cells of a flow, beside those of the flow added before it while there is room.
+    pub(crate) fn after(last: Option<&AddedCells>, workers: usize) -> AddedCells {
+        match last {
+            Some(AddedCells { shared, place }) if place + 1 < TOGETHER => {
+                AddedCells { shared: Arc::clone(shared), place: place + 1 }
+            }
+            _ => {
+                let shared = (0..workers * TOGETHER).map(|_| FlowCell::default()).collect();
+                AddedCells { shared, place: 0 }
+            }
         }
-        let shared = (0..workers * TOGETHER).map(|_| FlowCell::default()).collect();
-        AddedCells { shared, place: 0 }
     }
 
     /// Returns the cell of a worker.

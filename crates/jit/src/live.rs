@@ -126,8 +126,6 @@ struct AddedFlows {
     by_serial: Serials,
     /// The cells of the rule of each change; none for a removal.
     cells: Shelf<Option<AddedCells>>,
-    /// Those of the flow that was added last.
-    last: AddedCells,
 }
 
 /// A flow that was added, and the cell of each worker.
@@ -589,14 +587,14 @@ impl Garbage {
 impl AddedFlows {
     /// Notes the rule of the next change; none for a removal.
     fn note(&mut self, rule: Option<&Rule>, workers: usize) {
-        let AddedFlows { flows, read, by_serial, cells, last } = self;
+        let AddedFlows { flows, read, by_serial, cells } = self;
         let Some(rule) = rule else { return cells.push(None) };
         let (serial, rank) = (rule.serial, &rule.rank);
         let position = by_serial.get(serial).unwrap_or_else(|| {
             let position = flows.len() as u32;
             by_serial.add(serial, position);
-            *last = last.next(workers);
-            flows.push(AddedFlow { rank: rank.clone(), serial, cells: last.clone() });
+            let cells = AddedCells::after(flows.last().map(|flow| &flow.cells), workers);
+            flows.push(AddedFlow { rank: rank.clone(), serial, cells });
             read.resize(flows.len() * workers, Counters::default());
             position
         });

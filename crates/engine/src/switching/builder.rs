@@ -15,13 +15,27 @@ const RELEASED_AFTER: usize = 10_000;
 /// Time without changes after which a job starts that is not urgent.
 const QUIET: Duration = Duration::from_millis(10);
 
+/// The flows when unused memory was last returned, and how far their number was from that since:
+/// all that came may have gone again.
+#[derive(Default)]
+struct Released {
+    flows: usize,
+    furthest: usize,
+}
+
+impl Released {
+    fn note(&mut self, flows: usize) {
+        self.furthest = self.furthest.max(self.flows.abs_diff(flows));
+    }
+}
+
 impl Control {
     /// Runs the builder: does the jobs of the executor, each on a thread of low priority unless it
     /// is pressing. A thread of low priority must not take the lock, because every thread that
     /// waits for it would wait for all other programs.
     pub(super) fn build(&self) {
         let mut core = lock(&self.shared.core);
-        let (mut quiet_since, mut flows_released, mut difference) = (None, 0usize, 0);
+        let (mut quiet_since, mut released) = (None, Released::default());
         while !self.shared.stop.load(Ordering::Acquire) {
             let inner = &mut *core;
             if inner.executor.tidy(&mut inner.switch) {
@@ -31,8 +45,7 @@ impl Control {
                 continue;
             }
             let flows: usize = inner.switch.tables().iter().map(Table::len).sum();
-            // All that came may have gone again.
-            difference = flows_released.abs_diff(flows).max(difference);
+            released.note(flows);
             // A job takes time in proportion to the tables. While changes follow each other it
             // waits for a quiet moment, unless many have come together.
             let is_pressing = inner.executor.is_pressing();
@@ -51,8 +64,8 @@ impl Control {
                 }
                 core.wants_builder = false;
                 let is_memory_free = std::mem::take(&mut core.is_memory_free);
-                if is_memory_free || difference > RELEASED_AFTER {
-                    (flows_released, difference) = (flows, 0);
+                if is_memory_free || released.furthest > RELEASED_AFTER {
+                    released = Released { flows, furthest: 0 };
                     drop(core);
                     release_heap();
                     core = self.lock();
@@ -88,5 +101,20 @@ impl Control {
             return core;
         };
         self.shared.build.wait_timeout(core, longest).unwrap_or_else(PoisonError::into_inner).0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flows_that_have_come_and_gone_again_count() {
+        let furthest = |counts: &[usize]| {
+            let mut released = Released { flows: 5, furthest: 0 };
+            counts.iter().for_each(|flows| released.note(*flows));
+            released.furthest
+        };
+        assert_eq!((furthest(&[400_005, 5]), furthest(&[9, 0]), furthest(&[])), (400_000, 5, 0));
     }
 }
